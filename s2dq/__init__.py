@@ -1,0 +1,31 @@
+"""Rearrange tensors for quantized edge models: space_to_depth and its relatives, at the speed of a copy."""
+
+from s2dq import reference
+from s2dq._threads import get_num_threads, set_num_threads, show_config
+from s2dq.operators import (
+    batch_to_space,
+    batch_to_space_nd,
+    depth_to_space,
+    pack_vect_c,
+    space_to_batch,
+    space_to_batch_nd,
+    space_to_depth,
+    unpack_vect_c,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "batch_to_space",
+    "batch_to_space_nd",
+    "depth_to_space",
+    "get_num_threads",
+    "pack_vect_c",
+    "reference",
+    "set_num_threads",
+    "show_config",
+    "space_to_batch",
+    "space_to_batch_nd",
+    "space_to_depth",
+    "unpack_vect_c",
+]

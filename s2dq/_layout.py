@@ -1,0 +1,116 @@
+"""Vocabulary: layouts, channel orders, and the shapes and sizes that follow from them.
+
+A layout names the axes of a tensor in memory order. Axes are called ``n`` (batch), ``d h w`` (space) and
+``c`` (channels); a packed layout splits ``c`` into words: ``cb`` (which word) and ``v`` (lane in the word).
+Nothing here knows arrays, only names and Python integers.
+"""
+
+from math import prod
+from typing import NamedTuple
+
+
+class Layout(NamedTuple):
+    """The axes of a tensor in memory order."""
+
+    name: str
+    axes: tuple[str, ...]
+
+    @property
+    def spatial(self) -> tuple[str, ...]:
+        """Names of the spatial axes, outermost first."""
+        return tuple(axis for axis in self.axes if axis in ("d", "h", "w"))
+
+    @property
+    def packed(self) -> bool:
+        """True where channels are split into words."""
+        return "v" in self.axes
+
+
+LAYOUTS = {
+    layout.name: layout
+    for layout in (
+        Layout("NWC", ("n", "w", "c")),
+        Layout("NHWC", ("n", "h", "w", "c")),
+        Layout("NDHWC", ("n", "d", "h", "w", "c")),
+        Layout("NCW", ("n", "c", "w")),
+        Layout("NCHW", ("n", "c", "h", "w")),
+        Layout("NCDHW", ("n", "c", "d", "h", "w")),
+        Layout("NCHW_VECT_C", ("n", "cb", "h", "w", "v")),
+    )
+}
+
+MODES = ("DCR", "CRD", "focus")
+
+SPATIAL_WORDS = {"d": "depth", "h": "height", "w": "width"}
+
+
+def deep_digits(mode: str, spatial: tuple[str, ...]) -> tuple[str, ...]:
+    """Digits of the deep channel index, most significant first.
+
+    A spatial name stands for the offset inside the block along that axis, ``"c"`` for the shallow channel.
+    """
+    if mode == "DCR":
+        return (*spatial, "c")
+    if mode == "CRD":
+        return ("c", *spatial)
+    return (*reversed(spatial), "c")  # focus: the first spatial axis runs fastest
+
+
+def words(count: int, lanes: int) -> int:
+    """Number of words of `lanes` lanes that hold `count` channels."""
+    return -(-count // lanes)
+
+
+def tensor_shape(layout: Layout, batch: int, extents: dict[str, int], channels: int, lanes: int) -> tuple[int, ...]:
+    """Shape of a tensor of `layout`; `lanes` counts only when the layout is packed."""
+    sizes = {"n": batch, "c": channels, "cb": words(channels, lanes) if lanes else 0, "v": lanes, **extents}
+    return tuple(sizes[axis] for axis in layout.axes)
+
+
+def contiguous_steps(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Byte steps of a C-contiguous array."""
+    return tuple(itemsize * prod(shape[i + 1:]) for i in range(len(shape)))
+
+
+class DepthProblem(NamedTuple):
+    """One space-to-depth or depth-to-space call, canonical: all that a plan depends on.
+
+    `steps` are the byte steps of the source; `batch`, `blocks` (extents on the block side) and `channels` (logical
+    count on the space side) give the sizes; `lo` and `space` are the start and the extent of the window that the
+    space tensor leaves of the padded or uncropped axes. `lookup` sends every byte through the table of its channel,
+    `reverse` reads the channels of the source backwards, `pads` is how many pad values there are (1 or one a channel).
+    """
+
+    to_depth: bool
+    source: Layout
+    target: Layout
+    mode: str
+    steps: tuple[int, ...]
+    itemsize: int
+    batch: int
+    blocks: tuple[int, ...]
+    block: tuple[int, ...]
+    lo: tuple[int, ...]
+    space: tuple[int, ...]
+    channels: int
+    src_lanes: int
+    dst_lanes: int
+    dst_shape: tuple[int, ...]
+    lookup: bool = False
+    reverse: bool = False
+    pads: int = 1
+
+
+class BatchProblem(NamedTuple):
+    """One space-to-batch or batch-to-space call, canonical. Fields as in `DepthProblem`; `rest` rides along."""
+
+    to_batch: bool
+    steps: tuple[int, ...]
+    itemsize: int
+    batch: int
+    blocks: tuple[int, ...]
+    block: tuple[int, ...]
+    lo: tuple[int, ...]
+    space: tuple[int, ...]
+    rest: tuple[int, ...]
+    dst_shape: tuple[int, ...]

@@ -1,0 +1,104 @@
+/* Threads and fork().
+ *
+ * A child forked from a thread that has run a libgomp team hangs for ever in its own first team: the pool that the
+ * thread remembers has no threads behind it any more. So before a fork the pool is handed back
+ * (omp_pause_resource_all), and where that is impossible the child stays serial.
+ *
+ * LLVM's and Microsoft's runtimes look after forks themselves, or have none.
+ */
+#ifndef S2DQ_FORK_H
+#define S2DQ_FORK_H
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#if defined(_OPENMP) && defined(__GNUC__) && !defined(__clang__) && !defined(_WIN32)
+#define S2DQ_GUARD_FORK 1
+#include <dlfcn.h>
+#include <pthread.h>
+#endif
+
+static int s2dq_forked_serial = 0; /* written in the only thread of a fresh child, read everywhere */
+
+#if defined(S2DQ_GUARD_FORK)
+
+extern int omp_pause_resource_all(omp_pause_resource_t) __attribute__((weak));
+extern void GOMP_parallel(void (*)(void *), void *, unsigned, unsigned) __attribute__((weak));
+
+static int s2dq_pause_failed = 0;
+
+/* Two copies of libgomp may be loaded (PyTorch brings its own): pausing one says nothing about the other. */
+static int s2dq_can_pause(void)
+{
+    Dl_info pause, parallel;
+    void *pause_address = (void *)(size_t)&omp_pause_resource_all;
+    void *parallel_address = (void *)(size_t)&GOMP_parallel;
+    return pause_address && parallel_address && dladdr(pause_address, &pause) &&
+           dladdr(parallel_address, &parallel) && pause.dli_fbase == parallel.dli_fbase;
+}
+
+static void s2dq_before_fork(void)
+{
+    s2dq_pause_failed = !s2dq_can_pause() || omp_pause_resource_all(omp_pause_soft) != 0;
+}
+
+static void s2dq_in_child(void)
+{
+    if (s2dq_pause_failed) s2dq_forked_serial = 1;
+}
+
+static int s2dq_guard_fork(void)
+{
+    return pthread_atfork(s2dq_before_fork, NULL, s2dq_in_child);
+}
+
+#else
+
+static int s2dq_guard_fork(void)
+{
+    return 0;
+}
+
+#endif
+
+#if defined(_OPENMP)
+static int s2dq_has_openmp(void) { return _OPENMP; }
+static int s2dq_in_parallel(void) { return omp_in_parallel(); }
+static int s2dq_openmp_threads(void) { return omp_get_max_threads(); }
+static int s2dq_processors(void) { return omp_get_num_procs(); }
+static int s2dq_thread(void) { return omp_get_thread_num(); }
+static int s2dq_team(void) { return omp_get_num_threads(); }
+#else
+static int s2dq_has_openmp(void) { return 0; }
+static int s2dq_in_parallel(void) { return 0; }
+static int s2dq_openmp_threads(void) { return 1; }
+static int s2dq_processors(void) { return 1; }
+static int s2dq_thread(void) { return 0; }
+static int s2dq_team(void) { return 1; }
+#endif
+
+#if defined(_MSC_VER)
+#define S2DQ_THREAD_LOCAL __declspec(thread)
+#else
+#define S2DQ_THREAD_LOCAL _Thread_local
+#endif
+
+static S2DQ_THREAD_LOCAL int s2dq_last_team = 1;
+
+static int s2dq_get_last_team(void) { return s2dq_last_team; }
+static void s2dq_set_last_team(int size) { s2dq_last_team = size; }
+
+#if defined(__clang__)
+#define S2DQ_COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define S2DQ_COMPILER "gcc " __VERSION__
+#elif defined(_MSC_VER)
+#define S2DQ_STRING_(x) #x
+#define S2DQ_STRING(x) S2DQ_STRING_(x)
+#define S2DQ_COMPILER "msvc " S2DQ_STRING(_MSC_VER)
+#else
+#define S2DQ_COMPILER "unknown"
+#endif
+
+#endif

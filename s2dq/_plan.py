@@ -1,0 +1,553 @@
+"""From an operator's canonical arguments to a plan: which bytes go where, in integers only.
+
+Every operator here relates a *space* tensor (n, h, w, c) and a *block* tensor (n, hb, by, wb, bx, c) by
+
+    x = xb * block + offset - pad,        0 <= x < extent
+
+per spatial axis, and differs only in where the offsets ``by bx`` are written and which of the two is the source.
+
+Words used throughout:
+
+atom      one index of the relation (n, hb, by, c, ...), with its extent and its byte step on either side
+window    the legal range of a number whose mixed-radix digits are atoms; outside it an element is filled or skipped
+move      atoms and windows: one rectangular rearrangement from one buffer to another
+box       what is left of a move when its windows are cut away: plain nested loops over *axes* around a *granule*,
+          a run of bytes that is contiguous on both sides
+segment   rows (the unit of parallel work) and the boxes to run for each of them
+plan      segments; at most two moves are chained, through a scratch row, when packing words straddle channel groups
+
+A plan knows no dtype, only widths. It is immutable, hashable, prints on one line and is encoded once into a table of
+int64 for the kernels.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise, product
+from math import prod
+from typing import NamedTuple
+
+from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
+
+# Buffers a box reads or writes. X is the source and Y the result; T is a scratch row of the running thread;
+# F holds fill values: the lane element first, then one pad element or one per channel.
+X, Y, T, F = range(4)
+_BUFFER_NAMES = "XYTF"
+
+_SCRATCH_BYTES = 1 << 16  # a scratch row stays in the nearest caches
+_GRANULE_BYTES = 1 << 16  # longer runs stay an axis, so that threads can share them
+_INNER_BYTES = 2048  # a row does at least this much before the row loop turns
+_FEW_ROWS = 16  # fewer rows than this cannot be shared out evenly
+
+
+class Axis(NamedTuple):
+    """One loop of a box: how often, and how far to step on both sides and in the lookup tables (bytes)."""
+
+    extent: int
+    src: int
+    dst: int
+    tab: int = 0
+
+
+class Atom(NamedTuple):
+    """One index of the relation: extent, byte steps, and steps in the pad values and in the lookup tables."""
+
+    extent: int
+    src: int
+    dst: int
+    pad: int = 0
+    tab: int = 0
+
+
+class Window(NamedTuple):
+    """``lo <= number < hi`` where the digits of the number are atoms, most significant first.
+
+    Windows of one move share no atoms. Numbers from `end` on, where it is given, have no place in the result.
+    """
+
+    digits: tuple[str, ...]
+    lo: int
+    hi: int
+    outside: str  # "skip", or what to write there: "lane" or "pad"
+    end: int | None = None
+
+
+class Move(NamedTuple):
+    source: int
+    target: int
+    width: int
+    atoms: dict[str, Atom]
+    windows: tuple[Window, ...]
+    src_offset: int = 0
+    dst_offset: int = 0
+    lookup: bool = False
+
+
+class Box(NamedTuple):
+    source: int
+    target: int
+    src_offset: int
+    dst_offset: int
+    width: int
+    axes: tuple[Axis, ...]
+    lookup: bool = False
+    tab_offset: int = 0
+
+    def __str__(self) -> str:
+        loops = " ".join(
+            f"{a.extent}:{a.src}>{a.dst}" + (f"~{a.tab}" if a.tab else "") for a in self.axes
+        )
+        arrow = "=>" if self.lookup else "->"
+        source = f"{_BUFFER_NAMES[self.source]}{self.src_offset:+d}"
+        target = f"{_BUFFER_NAMES[self.target]}{self.dst_offset:+d}"
+        return f"{source}{arrow}{target} {self.width}B" + (f" {loops}" if loops else "")
+
+
+class Segment(NamedTuple):
+    rows: tuple[Axis, ...]
+    boxes: tuple[Box, ...]
+
+    def __str__(self) -> str:
+        rows = " ".join(f"{a.extent}:{a.src}>{a.dst}" + (f"~{a.tab}" if a.tab else "") for a in self.rows)
+        return f"[{rows}] {{{' ; '.join(map(str, self.boxes))}}}"
+
+
+class Plan(NamedTuple):
+    """Everything the kernels need to know about a call, but for the addresses."""
+
+    segments: tuple[Segment, ...]
+    scratch: int  # bytes per thread
+
+    def __str__(self) -> str:
+        return " | ".join(map(str, self.segments)) or "nothing"
+
+    def encode(self) -> list[int]:
+        """The plan as a flat list of integers, in the order `_kernels.Program` reads it."""
+        table = [len(self.segments), self.scratch]
+        for segment in self.segments:
+            table += [len(segment.rows), len(segment.boxes)]
+            for axis in segment.rows:
+                table += axis
+            for box in segment.boxes:
+                table += [box.source, box.target, box.src_offset, box.dst_offset, box.width]
+                table += [box.lookup, box.tab_offset, len(box.axes)]
+                for axis in box.axes:
+                    table += axis
+        return table
+
+
+# ------------------------------------------------------------------------------------------------ windows
+
+
+def split_range(extents: tuple[int, ...], lo: int, hi: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Cut the numbers ``lo <= i < hi`` of a mixed-radix counter into boxes of digit ranges.
+
+    A counter with k digits needs at most ``2*k - 1`` boxes.
+    """
+    if lo >= hi:
+        return
+    if len(extents) == 1:
+        yield ((lo, hi),)
+        return
+    rest = extents[1:]
+    size = prod(rest)
+    whole = tuple((0, extent) for extent in rest)
+    first, last = -(-lo // size), hi // size
+    if first > last:  # both ends inside the same leading digit
+        for box in split_range(rest, lo - last * size, hi - last * size):
+            yield ((last, last + 1), *box)
+        return
+    if lo < first * size:
+        for box in split_range(rest, lo - (first - 1) * size, size):
+            yield ((first - 1, first), *box)
+    if first < last:
+        yield ((first, last), *whole)
+    if last * size < hi:
+        for box in split_range(rest, 0, hi - last * size):
+            yield ((last, last + 1), *box)
+
+
+def cut_windows(move: Move) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
+    """Yield ``(what, ranges)``: parts of a move in which every element is treated alike.
+
+    `what` is "copy", "pad" or "lane"; `ranges` narrows some atoms. Where windows disagree skip wins over lane, and
+    lane over pad: a skipped element has no place to go, and spare lanes hold the lane value even in the padding.
+    """
+    order = {"skip": 0, "lane": 1, "pad": 2}
+    windows = sorted(move.windows, key=lambda window: order[window.outside])
+
+    def cut(ranges, remaining):
+        if not remaining:
+            yield "copy", ranges
+            return
+        window, *later = remaining
+        extents = tuple(move.atoms[digit].extent for digit in window.digits)
+        total = prod(extents)
+        for box in split_range(extents, window.lo, window.hi):
+            yield from cut({**ranges, **dict(zip(window.digits, box))}, later)
+        if window.outside != "skip":
+            end = total if window.end is None else window.end
+            for lo, hi in ((0, min(window.lo, end)), (window.hi, end)):
+                for box in split_range(extents, lo, hi):
+                    yield window.outside, {**ranges, **dict(zip(window.digits, box))}
+
+    yield from cut({}, windows)
+
+
+# ------------------------------------------------------------------------------------- from moves to boxes
+
+
+def canonical(axes: list[Axis], width: int, *, grow: bool = True) -> tuple[int, tuple[Axis, ...]]:
+    """Normalise the loops of a box: destination order, neighbours merged, the granule as wide as possible."""
+    axes = sorted((axis for axis in axes if axis.extent != 1), key=lambda axis: -abs(axis.dst))
+    merged: list[Axis] = []
+    for axis in axes:
+        outer = merged[-1] if merged else None
+        if outer and all(far == near * axis.extent for far, near in zip(outer[1:], axis[1:])):
+            merged[-1] = axis._replace(extent=outer.extent * axis.extent)
+        else:
+            merged.append(axis)
+    if grow and merged:
+        last = merged[-1]
+        if last[1:] == (width, width, 0) and width * last.extent <= _GRANULE_BYTES:
+            width *= last.extent
+            merged.pop()
+    return width, tuple(merged)
+
+
+def boxes_of(move: Move) -> Iterator[Box]:
+    """The boxes a move comes to once its windows are cut away."""
+    for what, ranges in cut_windows(move):
+        narrowed = {name: ranges.get(name, (0, atom.extent)) for name, atom in move.atoms.items()}
+        if any(start >= stop for start, stop in narrowed.values()):
+            continue
+        dst_offset = move.dst_offset + sum(start * move.atoms[name].dst for name, (start, _) in narrowed.items())
+        if what == "copy":
+            source, src_offset = move.source, move.src_offset
+        else:
+            source, src_offset = F, (move.width if what == "pad" else 0)
+        tab_offset = 0
+        axes = []
+        for name, (start, stop) in narrowed.items():
+            atom = move.atoms[name]
+            src = atom.src if what == "copy" else atom.pad if what == "pad" else 0
+            tab = atom.tab if what == "copy" else 0
+            src_offset += start * src
+            tab_offset += start * tab
+            axes.append(Axis(stop - start, src, atom.dst, tab))
+        lookup = move.lookup and what == "copy"
+        width, loops = canonical(axes, move.width, grow=not lookup)
+        yield Box(source, move.target, src_offset, dst_offset, width, loops, lookup, tab_offset)
+
+
+def segment_of(box: Box) -> Segment:
+    """Share the loops of a box out between rows and the work of one row."""
+    inner = len(box.axes)
+    size = box.width
+    while inner and size < _INNER_BYTES:
+        inner -= 1
+        size *= box.axes[inner].extent
+    while inner < len(box.axes) and prod(a.extent for a in box.axes[:inner]) < _FEW_ROWS and size > _SCRATCH_BYTES:
+        size //= box.axes[inner].extent
+        inner += 1
+    return Segment(box.axes[:inner], (box._replace(axes=loop_order(box.axes[inner:])),))
+
+
+def loop_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """Loops of one row: the longest innermost when the natural innermost one is too short to pay for its restart."""
+    if len(axes) < 2 or axes[-1].extent >= 16:
+        return axes
+    longest = max(axes, key=lambda axis: axis.extent)
+    if longest.extent < 2 * axes[-1].extent:
+        return axes
+    return (*(axis for axis in axes if axis is not longest), longest)
+
+
+def direct(move: Move) -> Plan:
+    """A plan of one move."""
+    return Plan(tuple(segment_of(box) for box in boxes_of(move)), 0)
+
+
+# ------------------------------------------------------------------------------------------------ channels
+
+
+def cut_deep(digits: list[tuple[str, int]], lanes: int) -> dict[str, int] | None:
+    """Where a word of `lanes` ends inside the digits of the deep channel.
+
+    Returns ``{digit: cut}`` with the digit to split and the size of its low part, empty when the boundary falls
+    between two digits, or None when words straddle groups of channels so that no single move can pack them.
+    """
+    low = 1  # product of the digits below
+    for position in range(len(digits) - 1, -1, -1):
+        name, extent = digits[position]
+        if low == lanes:
+            return {}
+        top = all(above == 1 for _, above in digits[:position])
+        if top and name == "c":  # only the topmost digit may leave its last word ragged
+            return {name: lanes // low} if lanes % low == 0 else None
+        if extent == 1:
+            continue
+        if lanes % (low * extent) == 0:
+            low *= extent
+            continue
+        if lanes % low == 0 and extent % (lanes // low) == 0:
+            return {name: lanes // low}
+        return None
+    return {} if low == lanes else None
+
+
+def digit_atoms(extent: int, cuts: list[int]) -> list[tuple[int, int]] | None:
+    """Split a digit at `cuts`: ``[(weight, extent)]``, most significant first; the top part rounds up."""
+    atoms = []
+    low = 1
+    for cut in sorted({cut for cut in cuts if cut > 1}):
+        if cut % low:
+            return None
+        atoms.append((low, cut // low))
+        low = cut
+    atoms.append((low, words(extent, low)))
+    return atoms[::-1]
+
+
+def channel_step(steps: dict[str, int], weight: int, lanes: int) -> int:
+    """Byte step for `weight` channels in a plain (lanes = 0) or packed tensor."""
+    if not lanes:
+        return weight * steps["c"]
+    return weight // lanes * steps["cb"] if weight >= lanes else weight * steps["v"]
+
+
+# --------------------------------------------------------------------------------------- the depth operators
+
+
+def plan_depth(problem: DepthProblem) -> Plan:
+    """Plan a space-to-depth or depth-to-space call."""
+    if 0 in problem.dst_shape:
+        return Plan((), 0)
+    move = _depth_move(problem)
+    return direct(move) if move else _depth_chain(problem)
+
+
+def _depth_move(p: DepthProblem) -> Move | None:
+    """The whole operator as one move, or None where packing words straddle groups of channels."""
+    spatial = p.source.spatial
+    block = dict(zip(spatial, p.block))
+    src = dict(zip(p.source.axes, p.steps))
+    dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, p.itemsize)))
+    space, deep = (src, dst) if p.to_depth else (dst, src)
+    space_lanes, deep_lanes = (p.src_lanes, p.dst_lanes) if p.to_depth else (p.dst_lanes, p.src_lanes)
+
+    digits = [(name, block.get(name, p.channels)) for name in deep_digits(p.mode, spatial)]
+    cuts = cut_deep(digits, deep_lanes) if deep_lanes else {}
+    if cuts is None:
+        return None
+    weights = {name: prod(extent for _, extent in digits[i + 1:]) for i, (name, _) in enumerate(digits)}
+    c_atoms = digit_atoms(p.channels, [space_lanes, cuts.get("c", 1)])
+    if c_atoms is None:
+        return None
+
+    def atom(extent, space_step, deep_step, pad=0, tab=0):
+        ends = (space_step, deep_step) if p.to_depth else (deep_step, space_step)
+        return Atom(extent, *ends, pad, tab)
+
+    atoms = {"n": atom(p.batch, space["n"], deep["n"])}
+    windows = []
+    space_offset = 0
+    for i, name in enumerate(spatial):
+        b = p.block[i]
+        atoms[name] = atom(p.blocks[i], b * space[name], deep[name])
+        names = [name]
+        for weight, extent in digit_atoms(b, [cuts.get(name, 1)]):
+            names.append(f"{name}%{weight}")
+            deep_step = channel_step(deep, weight * weights[name], deep_lanes)
+            atoms[names[-1]] = atom(extent, weight * space[name], deep_step)
+        space_offset -= p.lo[i] * space[name]
+        if p.space[i] != b * p.blocks[i]:
+            windows.append(Window(tuple(names), p.lo[i], p.lo[i] + p.space[i], "pad" if p.to_depth else "skip"))
+
+    sign = -1 if p.reverse else 1
+    names = []
+    for weight, extent in c_atoms:
+        names.append(f"c%{weight}")
+        space_step = sign * channel_step(space, weight, space_lanes)
+        deep_step = channel_step(deep, weight * weights["c"], deep_lanes)
+        pad = weight * p.itemsize if p.pads > 1 else 0
+        atoms[names[-1]] = atom(extent, space_step, deep_step, pad, 256 * weight if p.lookup else 0)
+    if p.reverse:
+        space_offset += (p.channels - 1) * space["c"]
+
+    slots = p.channels  # how many values of the channel atoms have a place in the result
+    if p.dst_lanes:
+        per_channel = 1 if not p.to_depth else prod(e for name, e in digits if weights[name] < weights["c"])
+        total = p.channels * (1 if not p.to_depth else prod(p.block))
+        slots = words(total, p.dst_lanes) * p.dst_lanes // per_channel if total == p.channels * per_channel else slots
+    reach = prod(extent for _, extent in c_atoms)
+    if slots > p.channels:
+        windows.append(Window(tuple(names), 0, p.channels, "lane", slots))
+    elif reach > slots:
+        windows.append(Window(tuple(names), 0, slots, "skip"))
+
+    offsets = (space_offset, 0) if p.to_depth else (0, space_offset)
+    return Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets, lookup=p.lookup)
+
+
+class _Region(NamedTuple):
+    """Blocks of one axis whose offsets are cut alike by the window: ``start <= xb < stop``, ``lo <= offset < hi``."""
+
+    start: int
+    stop: int
+    lo: int
+    hi: int
+
+
+def _regions(blocks: int, block: int, lo: int, extent: int) -> list[_Region]:
+    hi = lo + extent
+    edges = {0, blocks, lo // block, -(-lo // block), hi // block, -(-hi // block)}
+    edges = sorted(edge for edge in edges if 0 <= edge <= blocks)
+    regions = []
+    for start, stop in pairwise(edges):
+        first, last = max(0, lo - start * block), min(block, hi - start * block)
+        regions.append(_Region(start, stop, first, last) if first < last else _Region(start, stop, 0, 0))
+    return regions
+
+
+def _depth_chain(p: DepthProblem) -> Plan:
+    """The operator as two moves through a scratch row that holds the deep channels unpacked.
+
+    A row is one (n, db, hb) and as many wb as fit in the scratch; space -> scratch -> packed block tensor, or back.
+    """
+    spatial = p.source.spatial
+    src = dict(zip(p.source.axes, p.steps))
+    dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, p.itemsize)))
+    deep = p.channels * prod(p.block)
+    segments = []
+    scratch = 0
+    for regions in product(*(_regions(*axis) for axis in zip(p.blocks, p.block, p.lo, p.space))):
+        empty = any(region.lo >= region.hi for region in regions)
+        if empty and not p.to_depth:
+            continue
+        last = regions[-1]
+        tile = max(1, min(last.stop - last.start, _SCRATCH_BYTES // max(1, deep * p.itemsize)))
+        whole, rest = divmod(last.stop - last.start, tile)
+        for start, count, size in ((last.start, whole, tile), (last.start + whole * tile, 1, rest)):
+            if not size or not count:
+                continue
+            starts = [region.start for region in regions[:-1]] + [start]
+            # Byte steps of one block along each spatial axis, on the source and on the destination.
+            block_src = [src[name] * (b if p.to_depth else 1) for name, b in zip(spatial, p.block)]
+            block_dst = [dst[name] * (1 if p.to_depth else b) for name, b in zip(spatial, p.block)]
+            rows = [Axis(p.batch, src["n"], dst["n"])]
+            for region, s, d in zip(regions[:-1], block_src, block_dst):
+                rows.append(Axis(region.stop - region.start, s, d))
+            rows.append(Axis(count, size * block_src[-1], size * block_dst[-1]))
+            src_offset = sum(k * step for k, step in zip(starts, block_src))
+            dst_offset = sum(k * step for k, step in zip(starts, block_dst))
+            gather, scatter = _chained_moves(p, regions, size, src, dst, src_offset, dst_offset)
+            boxes = tuple(
+                box._replace(axes=loop_order(box.axes)) for move in (gather, scatter) for box in boxes_of(move)
+            )
+            segments.append(Segment(tuple(axis for axis in rows if axis.extent != 1), boxes))
+            scratch = max(scratch, deep * size * p.itemsize)
+    return Plan(tuple(segments), scratch)
+
+
+def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[Move, Move]:
+    """Source to scratch and scratch to destination for `size` blocks of one row."""
+    spatial = p.source.spatial
+    deep = p.channels * prod(p.block)
+    # The scratch is [wb][channel], or [channel][wb] where the plain side keeps channels in planes.
+    plain = p.source if p.to_depth else p.target
+    step_c, step_w = (size, 1) if plain.axes[1] == "c" else (1, deep)
+    step_c, step_w = step_c * p.itemsize, step_w * p.itemsize
+
+    digits = [(name, dict(zip(spatial, p.block)).get(name, p.channels)) for name in deep_digits(p.mode, spatial)]
+    weights = {name: prod(extent for _, extent in digits[i + 1:]) for i, (name, _) in enumerate(digits)}
+    space, space_lanes = (src, p.src_lanes) if p.to_depth else (dst, p.dst_lanes)
+    packed, packed_lanes = (dst, p.dst_lanes) if p.to_depth else (src, p.src_lanes)
+
+    def between(extent, outside, inside, pad=0, tab=0):
+        """An atom between an outer tensor and the scratch; the caller says which is the source."""
+        return extent, outside, inside, pad, tab
+
+    # Space side: offsets inside the block and shallow channels.
+    w = spatial[-1]
+    space_side = {w: between(size, p.block[-1] * space[w], step_w)}
+    space_windows = []
+    space_offset = 0
+    for i, name in enumerate(spatial):
+        offset = f"{name}%"
+        space_side[offset] = between(p.block[i], space[name], weights[name] * step_c)
+        space_offset -= p.lo[i] * space[name]
+        if (regions[i].lo, regions[i].hi) != (0, p.block[i]):
+            window = Window((offset,), regions[i].lo, regions[i].hi, "pad" if p.to_depth else "skip")
+            space_windows.append(window)
+    sign = -1 if p.reverse else 1
+    names = []
+    c_atoms = digit_atoms(p.channels, [space_lanes])
+    for weight, extent in c_atoms:
+        names.append(f"c%{weight}")
+        outside = sign * channel_step(space, weight, space_lanes)
+        pad = weight * p.itemsize if p.pads > 1 else 0
+        tab = 256 * weight if p.lookup else 0
+        space_side[names[-1]] = between(extent, outside, weight * weights["c"] * step_c, pad, tab)
+    if p.reverse:
+        space_offset += (p.channels - 1) * space["c"]
+    if prod(extent for _, extent in c_atoms) > p.channels:
+        space_windows.append(Window(tuple(names), 0, p.channels, "skip" if p.to_depth else "lane"))
+
+    # Packed side: words and lanes of the deep channel.
+    packed_side = {
+        w: between(size, packed[w], step_w),
+        "cb": between(words(deep, packed_lanes), packed["cb"], packed_lanes * step_c),
+        "v": between(packed_lanes, packed["v"], step_c),
+    }
+    packed_windows = []
+    if deep % packed_lanes:
+        packed_windows.append(Window(("cb", "v"), 0, deep, "lane" if p.to_depth else "skip"))
+
+    def move(side, windows, into_scratch, offset, lookup=False):
+        atoms = {
+            name: Atom(extent, *((outside, inside) if into_scratch else (inside, outside)), pad, tab)
+            for name, (extent, outside, inside, pad, tab) in side.items()
+        }
+        if into_scratch:
+            return Move(X, T, p.itemsize, atoms, tuple(windows), src_offset=offset, lookup=lookup)
+        return Move(T, Y, p.itemsize, atoms, tuple(windows), dst_offset=offset)
+
+    if p.to_depth:
+        return (
+            move(space_side, space_windows, True, src_offset + space_offset, p.lookup),
+            move(packed_side, packed_windows, False, dst_offset),
+        )
+    return (
+        move(packed_side, packed_windows, True, src_offset),
+        move(space_side, space_windows, False, dst_offset + space_offset),
+    )
+
+
+# --------------------------------------------------------------------------------------- the batch operators
+
+
+def plan_batch(p: BatchProblem) -> Plan:
+    """Plan a space-to-batch or batch-to-space call."""
+    if 0 in p.dst_shape:
+        return Plan((), 0)
+    dst = contiguous_steps(p.dst_shape, p.itemsize)
+    space, blocked = (p.steps, dst) if p.to_batch else (dst, p.steps)
+    dims = len(p.block)
+
+    def atom(extent, space_step, blocked_step):
+        return Atom(extent, *((space_step, blocked_step) if p.to_batch else (blocked_step, space_step)))
+
+    atoms = {"n": atom(p.batch, space[0], blocked[0])}
+    windows = []
+    space_offset = 0
+    for i in range(dims):
+        outer, offset = f"b{i}", f"o{i}"
+        atoms[outer] = atom(p.blocks[i], p.block[i] * space[1 + i], blocked[1 + i])
+        weight = p.batch * prod(p.block[i + 1:])  # of this offset in the output batch
+        atoms[offset] = atom(p.block[i], space[1 + i], weight * blocked[0])
+        space_offset -= p.lo[i] * space[1 + i]
+        if p.space[i] != p.block[i] * p.blocks[i]:
+            windows.append(Window((outer, offset), p.lo[i], p.lo[i] + p.space[i], "pad" if p.to_batch else "skip"))
+    for i, extent in enumerate(p.rest):
+        atoms[f"r{i}"] = atom(extent, space[1 + dims + i], blocked[1 + dims + i])
+    offsets = (space_offset, 0) if p.to_batch else (0, space_offset)
+    return direct(Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets))

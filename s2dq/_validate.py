@@ -1,0 +1,605 @@
+"""The door: a user's value becomes a canonical value, or one good exception.
+
+Every user-facing error of the operators is raised here. `TypeError` is the wrong kind of object or dtype,
+`ValueError` the right kind with an impossible value or shape. A message names the operator, the argument, its value,
+the rule, and what else the caller passed. Each argument is read once; all shape arithmetic is done in Python
+integers, which cannot wrap; what leaves this module fits in 63 bits.
+"""
+
+import operator
+import reprlib
+from math import isfinite, isnan, prod
+from numbers import Complex, Real
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from s2dq._layout import (
+    LAYOUTS,
+    MODES,
+    SPATIAL_WORDS,
+    BatchProblem,
+    DepthProblem,
+    Layout,
+    tensor_shape,
+    words,
+)
+
+MAX_BYTES = 2**63 - 1
+
+_DLPACK_CPU = 1
+
+_short = reprlib.Repr()
+_short.maxother, _short.maxstring, _short.maxlist, _short.maxtuple = 80, 60, 8, 8
+
+
+def show(value: Any) -> str:
+    """A short one-line repr that cannot fail."""
+    try:
+        return " ".join(_short.repr(value).split())
+    except Exception:  # a repr of the caller's own, or an integer too long to print
+        return f"<{type(value).__name__}>"
+
+
+class Call(NamedTuple):
+    """A checked call: the arrays to run on, the problem to plan, and the two fill values.
+
+    `lane` and `pad` are zero-dimensional arrays of the dtype, or any object for dtypes that hold references.
+    """
+
+    x: np.ndarray
+    problem: DepthProblem | BatchProblem
+    out: np.ndarray
+    result: np.ndarray
+    lane: Any
+    pad: Any
+    num_threads: int
+
+
+class Door:
+    """Checks the arguments of one call; carries what its messages repeat."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.context: dict[str, Any] = {}
+
+    def refuse(self, kind: type[Exception], text: str, cause: BaseException | None = None) -> NoReturn:
+        """Raise `kind` with the operator in front and the context behind."""
+        context = ", ".join(f"{key}={show(value)}" for key, value in self.context.items())
+        raise kind(f"{self.name}: {text}" + (f" ({context})" if context else "")) from cause
+
+    # ------------------------------------------------------------------------------------------- scalars
+
+    def integer(self, argument: str, value: Any, least: int) -> int:
+        """An integer of at least `least`; bools are not integers here."""
+        if isinstance(value, (bool, np.bool_)):
+            self.refuse(TypeError, f"{argument} must be an integer, not {show(value)}")
+        try:
+            number = int.__pos__(operator.index(value))
+        except Exception as error:
+            self.refuse(TypeError, f"{argument} must be an integer, not {show(value)}", error)
+        if number < least:
+            self.refuse(ValueError, f"{argument} must be at least {least}, not {show(number)}")
+        return number
+
+    def choice(self, argument: str, value: Any, allowed) -> str:
+        """One of a few names."""
+        if not isinstance(value, str):
+            self.refuse(TypeError, f"{argument} must be a str, not {show(value)}")
+        if value not in allowed:
+            self.refuse(ValueError, f"{argument} must be one of {', '.join(allowed)}, not {show(value)}")
+        return str(value)
+
+    def threads(self, num_threads: Any) -> int:
+        """Wanted team size; 0 where the caller does not say."""
+        if num_threads is None:
+            return 0
+        return min(self.integer("num_threads", num_threads, 1), 2**31 - 1)
+
+    # ----------------------------------------------------------------------------------------- sequences
+
+    def items(self, argument: str, value: Any, what: str) -> list:
+        """The entries of a sequence or array of integers, read once."""
+        if isinstance(value, (list, tuple, range)):
+            return list(value)
+        if isinstance(value, (str, bytes, int, float, dict, set)) or value is None:
+            self.refuse(TypeError, f"{argument} must be {what}, not {show(value)}")
+        array = self.view(argument, value)
+        if array.dtype.kind not in "iu":
+            self.refuse(TypeError, f"{argument} must hold integers, not {array.dtype}: {show(value)}")
+        if array.ndim == 0:
+            self.refuse(TypeError, f"{argument} must be {what}, not {show(value)}")
+        return list(array)  # rows of a matrix stay arrays
+
+    def block_sizes(self, argument: str, value: Any, spatial: tuple[str, ...]) -> tuple[int, ...]:
+        """An integer for all spatial axes, or one for each."""
+        rank = getattr(value, "ndim", 1)
+        if not isinstance(value, (list, tuple, range)) and not (isinstance(value, np.ndarray) and rank):
+            return (self.integer(argument, value, 1),) * len(spatial)
+        entries = self.items(argument, value, "an integer or one per spatial axis")
+        if rank != 1 or len(entries) != len(spatial):
+            rule = f"{argument} must be an integer or {len(spatial)} of them (one per spatial axis)"
+            self.refuse(ValueError, f"{rule}, not {show(value)}")
+        return tuple(self.integer(f"{argument}[{i}]", entry, 1) for i, entry in enumerate(entries))
+
+    def pairs(self, argument: str, value: Any, count: int) -> tuple[tuple[int, int], ...]:
+        """``[[start, end], ...]``, `count` rows, nothing negative."""
+        rule = f"{argument} must have shape [{count}, 2], one [start, end] row per block axis"
+        rows = self.items(argument, value, f"a [{count}, 2] sequence or integer array")
+        if getattr(value, "ndim", 2) != 2 or len(rows) != count:
+            self.refuse(ValueError, f"{rule}, not {show(value)}")
+        checked = []
+        for i, row in enumerate(rows):
+            pair = self.items(f"{argument}[{i}]", row, "a [start, end] pair")
+            if len(pair) != 2:
+                self.refuse(ValueError, f"{rule}, not {show(value)}")
+            checked.append(tuple(self.integer(f"{argument}[{i}][{j}]", entry, 0) for j, entry in enumerate(pair)))
+        return tuple(checked)
+
+    # -------------------------------------------------------------------------------------------- arrays
+
+    def array(self, x: Any) -> np.ndarray:
+        """The tensor to rearrange, viewed in place; only nested lists of numbers are copied."""
+        if isinstance(x, (list, tuple)):
+            return self._from_lists(x)
+        array = self.view("x", x)
+        self.context["x.shape"] = array.shape
+        return array
+
+    def view(self, argument: str, value: Any) -> np.ndarray:
+        """Anything NumPy can view without a copy, as a base-class array."""
+        if isinstance(value, np.ma.MaskedArray):
+            rule = f"{argument} must not be a masked array: its mask would be lost"
+            self.refuse(TypeError, f"{rule}; fill it first, for instance with .filled(0)")
+        if isinstance(value, np.ndarray):
+            return np.ndarray.view(value, np.ndarray) if type(value) is not np.ndarray else value
+        kind = type(value)
+        if hasattr(kind, "__dask_graph__"):
+            rule = f"{argument} is a lazy Dask collection ({kind.__name__}), and nothing is computed behind your back"
+            self.refuse(TypeError, f"{rule}; call .compute() first")
+        cause = None
+        if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__"):
+            array, cause = self._from_dlpack(argument, value)
+            if array is not None:
+                return array
+        try:
+            return self._viewed(np.asarray(memoryview(value)), value)
+        except Exception as error:
+            cause = cause or error
+        try:
+            interface = value.__array_interface__ if hasattr(kind, "__array_interface__") else None
+            if interface is not None:
+                return self._viewed(np.asarray(_Interface(interface, value)), value)
+        except Exception as error:
+            cause = error
+        rule = f"{argument} must be an array that NumPy can view in place (ndarray, buffer, CPU DLPack, "
+        self.refuse(TypeError, f"{rule}__array_interface__), not {kind.__name__}", cause)
+
+    def _from_dlpack(self, argument: str, value: Any) -> tuple[np.ndarray | None, Exception | None]:
+        try:
+            device, _ = value.__dlpack_device__()
+            device = operator.index(device)
+        except Exception as error:
+            self.refuse(TypeError, f"{argument}: __dlpack_device__ of {type(value).__name__} failed", error)
+        if device != _DLPACK_CPU:
+            rule = f"{argument} must be in CPU memory, not on DLPack device {show(device)}"
+            self.refuse(TypeError, f"{rule}; move it to the CPU first")
+        try:
+            return np.from_dlpack(value), None
+        except MemoryError:
+            raise
+        except Exception as error:  # an element type DLPack or NumPy lacks: another protocol may have it
+            return None, error
+
+    @staticmethod
+    def _viewed(array: np.ndarray, value: Any) -> np.ndarray:
+        if array.dtype.hasobject and not isinstance(value, np.generic):
+            raise TypeError(f"{type(value).__name__} is not a view of numbers")
+        return array
+
+    def _from_lists(self, x: Any) -> np.ndarray:
+        try:
+            array = np.array(x)
+        except MemoryError:
+            raise
+        except ValueError as error:
+            self.refuse(ValueError, f"x must be a regular nested list of numbers, not {show(x)}", error)
+        except Exception as error:
+            self.refuse(TypeError, f"x must be a nested list of numbers, not {show(x)}", error)
+        if array.dtype.kind not in "biufc":
+            self.refuse(TypeError, f"x must be a nested list of numbers, not of {array.dtype}: {show(x)}")
+        self.context["x.shape"] = array.shape
+        return array
+
+    def result(self, out: Any, shape: tuple[int, ...], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``(what to return, view to write)``: a fresh array, or the caller's `out` once it is proven fit."""
+        if out is None:
+            self.size(shape, x.dtype)
+            try:
+                array = np.ndarray(shape, x.dtype) if x.dtype.itemsize == 0 else np.empty(shape, x.dtype)
+            except MemoryError as error:
+                self.refuse(MemoryError, f"no memory for a result of shape {shape} and dtype {x.dtype}", error)
+            return array, array
+        if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+            self.refuse(TypeError, f"out must be an ndarray, not {type(out).__name__}")
+        view = np.ndarray.view(out, np.ndarray) if type(out) is not np.ndarray else out
+        if view.dtype != x.dtype:
+            self.refuse(TypeError, f"out must have the dtype of x, {x.dtype}, not {view.dtype}")
+        if view.shape != shape:
+            self.refuse(ValueError, f"out must have shape {_sized(shape)}, not {view.shape}")
+        if not view.flags.c_contiguous:
+            self.refuse(ValueError, f"out must be C-contiguous, not of strides {view.strides}")
+        if not view.flags.writeable:
+            self.refuse(ValueError, "out must be writeable, not read-only")
+        try:
+            overlap = np.shares_memory(x, view, max_work=1_000_000)
+        except np.exceptions.TooHardError:
+            overlap = True
+        if overlap:
+            self.refuse(ValueError, "out must not overlap x")
+        return out, view
+
+    def size(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        """Refuse a shape that no array can have."""
+        if prod(max(1, extent) for extent in shape) * max(1, dtype.itemsize) > MAX_BYTES:
+            rule = f"a result of shape {_sized(shape)} and dtype {dtype} would be larger than 2**63 - 1 bytes"
+            self.refuse(ValueError, rule)
+
+    # ------------------------------------------------------------------------------------------- elements
+
+    def element(self, argument: str, value: Any, dtype: np.dtype) -> Any:
+        """`value` as an element of `dtype`: a zero-dimensional array, or the object itself for object dtypes.
+
+        It must equal its value in the dtype: integers exactly, floats after rounding to a finite number.
+        """
+        if dtype.kind == "O":
+            return value
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
+        check = self._elements.get(dtype.kind, Door._other)
+        if dtype.isbuiltin == 2:
+            check = Door._registered
+        held = np.zeros((), dtype)
+        try:
+            with np.errstate(all="ignore"):
+                fits = check(self, argument, value, held)
+        except (ValueError, OverflowError) as error:
+            fits, cause = False, error
+        else:
+            cause = None
+        if not fits:
+            self.refuse(ValueError, f"{argument} {show(value)} cannot be held by dtype {dtype}", cause)
+        return held
+
+    def _wrong_kind(self, argument: str, value: Any, dtype: np.dtype) -> NoReturn:
+        self.refuse(TypeError, f"{argument} must be a value of dtype {dtype}, not {show(value)}")
+
+    def _real(self, argument: str, value: Any, dtype: np.dtype) -> Any:
+        """A real number that is no bool; NumPy scalars of a registered dtype count by their float value."""
+        if isinstance(value, (bool, np.bool_)):
+            self._wrong_kind(argument, value, dtype)
+        if isinstance(value, Real):
+            return value
+        if isinstance(value, np.generic) and value.dtype.isbuiltin == 2:
+            return float(value)
+        try:
+            return operator.index(value)
+        except Exception:
+            self._wrong_kind(argument, value, dtype)
+
+    def _integer(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        number = self._real(argument, value, held.dtype)
+        whole = int(number)  # ValueError for NaN, OverflowError for infinities
+        held[...] = whole
+        return whole == number
+
+    def _float(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        number = self._real(argument, value, held.dtype)
+        held[...] = number
+        return bool(np.isfinite(held)) or not isfinite(number)
+
+    def _complex(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        if isinstance(value, Complex) and not isinstance(value, Real):
+            held[...] = value
+            parts = ((held.real, value.real), (held.imag, value.imag))
+            return all(bool(np.isfinite(part)) or not isfinite(given) for part, given in parts)
+        return self._float(argument, value, held.real)
+
+    def _boolean(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        number = value if isinstance(value, (bool, np.bool_)) else self._real(argument, value, held.dtype)
+        held[...] = bool(number)
+        return number in (0, 1)
+
+    def _time(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        if not isinstance(value, held.dtype.type):
+            self._wrong_kind(argument, value, held.dtype)
+        if np.isnat(value):
+            held[...] = "NaT"
+            return True
+        held[...] = value.astype(held.dtype)
+        return bool(held[()] == value)
+
+    def _string(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        if not isinstance(value, bytes if held.dtype.kind == "S" else str):
+            self._wrong_kind(argument, value, held.dtype)
+        held[...] = value
+        return held[()] == value
+
+    def _variable_string(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        missing = getattr(held.dtype, "na_object", held)
+        if not isinstance(value, str) and value is not missing:
+            self._wrong_kind(argument, value, held.dtype)
+        held[...] = value
+        return True
+
+    def _void(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        same = isinstance(value, np.void) and value.dtype == held.dtype
+        if not same and not (held.dtype.names and isinstance(value, tuple)):
+            self._wrong_kind(argument, value, held.dtype)
+        try:
+            held[...] = value
+        except TypeError as error:
+            self.refuse(TypeError, f"{argument} must be a value of dtype {held.dtype}, not {show(value)}", error)
+        return same or held.item() == value
+
+    def _registered(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        """Dtypes other packages register, ml_dtypes above all: small floats and sub-byte integers."""
+        make = held.dtype.type
+        if isinstance(value, make):
+            held[...] = value
+            return True
+        number = self._real(argument, value, held.dtype)
+        try:
+            integral = float(make(0.5)) != 0.5
+            if integral:
+                held[...] = make(int(number))
+                return int(held[()]) == number
+            held[...] = make(float(number))
+            kept = float(held[()])
+        except TypeError as error:
+            self.refuse(TypeError, f"{argument} must be a value of dtype {held.dtype}, not {show(value)}", error)
+        return isnan(kept) if isnan(number) else isfinite(kept) or kept == number
+
+    def _other(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        self._wrong_kind(argument, value, held.dtype)
+
+    _elements = {
+        "i": _integer,
+        "u": _integer,
+        "f": _float,
+        "c": _complex,
+        "b": _boolean,
+        "m": _time,
+        "M": _time,
+        "S": _string,
+        "U": _string,
+        "T": _variable_string,
+        "V": _void,
+    }
+
+
+class _Interface:
+    """Shows NumPy an array interface that was read once, and keeps its owner alive."""
+
+    def __init__(self, interface, owner):
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def _sized(shape: tuple[int, ...]) -> str:
+    return "(" + ", ".join(show(extent) for extent in shape) + ("," if len(shape) == 1 else "") + ")"
+
+
+def _zero(dtype: np.dtype) -> Any:
+    """The dtype's zero: a zero-dimensional array, or the integer 0 for object arrays."""
+    return 0 if dtype.kind == "O" else np.zeros((), dtype)
+
+
+# ------------------------------------------------------------------------------------------------ operators
+
+
+def depth_call(
+    name, to_depth, x, block_size, data_format, mode, out_format, vect, channels, pairs, pad_value, out, num_threads
+) -> Call:
+    """Check a call of space_to_depth (`to_depth`) or depth_to_space; `pairs` is paddings or crops."""
+    door = Door(name)
+    array = door.array(x)
+    source = LAYOUTS[door.choice("data_format", data_format, LAYOUTS)]
+    door.context["data_format"] = source.name
+    target = source
+    if out_format is not None:
+        target = LAYOUTS[door.choice("out_format", out_format, LAYOUTS)]
+        door.context["out_format"] = target.name
+    mode = door.choice("mode", mode, MODES)
+    block = door.block_sizes("block_size", block_size, source.spatial)
+    lanes = door.integer("vect", vect, 1)
+    wanted = door.threads(num_threads)
+    if len(target.axes) - target.packed != len(source.axes) - source.packed:
+        rule = "out_format must have as many spatial axes as data_format"
+        door.refuse(ValueError, f"{rule}, not {target.name} for {source.name}")
+    margins = ((0, 0),) * len(block)
+    if pairs is not None:
+        margins = door.pairs("paddings" if to_depth else "crops", pairs, len(block))
+    zero = _zero(array.dtype)
+    pad = zero if pad_value is None else door.element("pad_value", pad_value, array.dtype)
+    sizes = _axes(door, array, source)
+    if source.packed and target.packed and array.dtype.itemsize != 1:
+        rule = "x must have an 8-bit dtype where words go in and words come out"
+        door.refuse(TypeError, f"{rule}, not {array.dtype}")
+    # Without a word about the destination's lanes the words stay as they are.
+    src_lanes = sizes["v"] if source.packed else 0
+    dst_lanes = (src_lanes if source.packed and out_format is None and lanes == 4 else lanes) if target.packed else 0
+    count = _channels(door, sizes, channels)
+
+    area = prod(block)
+    extents = [sizes[axis] for axis in source.spatial]
+    if to_depth:
+        padded = [extent + start + end for extent, (start, end) in zip(extents, margins)]
+        for axis, extent, total, b in zip(source.spatial, extents, padded, block):
+            _divisible(door, axis, extent, total, b, block_size)
+        shallow, deep = count, count * area
+        blocks = [total // b for total, b in zip(padded, block)]
+        space = extents
+        result_extents, result_channels = blocks, deep
+    else:
+        blocks = extents
+        if count % area or (source.packed and target.packed and sizes["cb"] % area):
+            what = "number of words" if source.packed and target.packed else "number of channels"
+            amount = sizes["cb"] if source.packed and target.packed else count
+            rule = f"{what} {amount} is not divisible by block_size {show(block_size)} (block area {show(area)})"
+            door.refuse(ValueError, rule)
+        shallow = count // area
+        space = []
+        for axis, extent, b, (start, end) in zip(source.spatial, extents, block, margins):
+            whole = extent * b
+            if start + end > whole:
+                rule = f"crops [{show(start)}, {show(end)}] are larger than the {SPATIAL_WORDS[axis]} {whole}"
+                door.refuse(ValueError, f"{rule} they are taken from")
+            space.append(whole - start - end)
+        result_extents, result_channels = space, shallow
+
+    shape = tensor_shape(target, sizes["n"], dict(zip(source.spatial, result_extents)), result_channels, dst_lanes)
+    if source.packed and target.packed and src_lanes == 0 and dst_lanes == 0:  # words without lanes
+        scaled = sizes["cb"] * area if to_depth else sizes["cb"] // area
+        shape = (shape[0], scaled, *shape[2:])
+    door.size(shape, array.dtype)
+    result, view = door.result(out, shape, array)
+    problem = DepthProblem(
+        to_depth=to_depth, source=source, target=target, mode=mode, steps=array.strides,
+        itemsize=array.dtype.itemsize, batch=sizes["n"], blocks=tuple(blocks), block=block,
+        lo=tuple(start for start, _ in margins), space=tuple(space), channels=shallow,
+        src_lanes=src_lanes, dst_lanes=dst_lanes, dst_shape=shape,
+    )  # fmt: skip
+    return Call(array, problem, view, result, zero, pad, wanted)
+
+
+def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_threads) -> Call:
+    """Check a call of space_to_batch_nd (`to_batch`) or batch_to_space_nd; `pairs` is paddings or crops."""
+    door = Door(name)
+    array = door.array(x)
+    entries = door.items("block_shape", block_shape, "a sequence of integers, one per block axis")
+    if getattr(block_shape, "ndim", 1) != 1:
+        door.refuse(ValueError, f"block_shape must have one dimension, not {show(block_shape)}")
+    block = tuple(door.integer(f"block_shape[{i}]", entry, 1) for i, entry in enumerate(entries))
+    door.context["block_shape"] = block
+    dims = len(block)
+    margins = door.pairs("paddings" if to_batch else "crops", pairs, dims)
+    wanted = door.threads(num_threads)
+    zero = _zero(array.dtype)
+    pad = zero if pad_value is None else door.element("pad_value", pad_value, array.dtype)
+    if array.ndim < dims + 1:
+        rule = f"x must have at least {dims + 1} dimensions (batch and {dims} block axes)"
+        door.refuse(ValueError, f"{rule}, not {array.ndim}")
+    batch, *extents = array.shape[: dims + 1]
+    rest = array.shape[dims + 1:]
+    area = prod(block)
+    if to_batch:
+        blocks, space = [], extents
+        for i, (extent, b, (start, end)) in enumerate(zip(extents, block, margins)):
+            total = extent + start + end
+            if total % b:
+                padded = f"{extent}" if total == extent else f"{extent} padded to {show(total)}"
+                rule = f"axis {i + 1} of extent {padded} is not divisible by block_shape[{i}] {show(b)}"
+                door.refuse(ValueError, rule)
+            blocks.append(total // b)
+        shape = (batch * area, *blocks, *rest)
+    else:
+        if batch % area:
+            rule = f"batch {batch} is not divisible by the product {show(area)} of block_shape {show(block)}"
+            door.refuse(ValueError, rule)
+        batch //= area
+        blocks, space = extents, []
+        for i, (extent, b, (start, end)) in enumerate(zip(extents, block, margins)):
+            if start + end > extent * b:
+                rule = f"crops[{i}] [{show(start)}, {show(end)}] are larger than the extent {show(extent * b)}"
+                door.refuse(ValueError, f"{rule} of axis {i + 1} they are taken from")
+            space.append(extent * b - start - end)
+        shape = (batch, *space, *rest)
+    door.size(shape, array.dtype)
+    result, view = door.result(out, shape, array)
+    problem = BatchProblem(
+        to_batch=to_batch, steps=array.strides, itemsize=array.dtype.itemsize, batch=batch, blocks=tuple(blocks),
+        block=block, lo=tuple(start for start, _ in margins), space=tuple(space), rest=rest, dst_shape=shape,
+    )  # fmt: skip
+    return Call(array, problem, view, result, zero, pad, wanted)
+
+
+def pack_call(name, x, data_format, vect, pad_value, out, num_threads) -> Call:
+    """Check a call of pack_vect_c."""
+    door = Door(name)
+    array = door.array(x)
+    source = _plain_layout(door, data_format)
+    lanes = door.integer("vect", vect, 1)
+    wanted = door.threads(num_threads)
+    sizes = _axes(door, array, source)
+    # The default 0 means raw zero bytes, which strings, dates and records have no number for.
+    raw = type(pad_value) is int and pad_value == 0
+    lane = _zero(array.dtype) if raw else door.element("pad_value", pad_value, array.dtype)
+    return _convert(door, array, source, LAYOUTS["NCHW_VECT_C"], sizes, sizes["c"], lanes, lane, out, wanted)
+
+
+def unpack_call(name, x, data_format, channels, out, num_threads) -> Call:
+    """Check a call of unpack_vect_c; `data_format` is the layout of the result."""
+    door = Door(name)
+    array = door.array(x)
+    target = _plain_layout(door, data_format)
+    wanted = door.threads(num_threads)
+    source = LAYOUTS["NCHW_VECT_C"]
+    sizes = _axes(door, array, source)
+    count = _channels(door, sizes, channels)
+    return _convert(door, array, source, target, sizes, count, 0, _zero(array.dtype), out, wanted)
+
+
+def _convert(door, array, source, target, sizes, count, dst_lanes, lane, out, wanted) -> Call:
+    """A change of layout alone: space_to_depth with blocks of one."""
+    extents = (sizes["h"], sizes["w"])
+    shape = tensor_shape(target, sizes["n"], {"h": extents[0], "w": extents[1]}, count, dst_lanes)
+    door.size(shape, array.dtype)
+    result, view = door.result(out, shape, array)
+    problem = DepthProblem(
+        to_depth=True, source=source, target=target, mode="DCR", steps=array.strides,
+        itemsize=array.dtype.itemsize, batch=sizes["n"], blocks=extents, block=(1, 1), lo=(0, 0), space=extents,
+        channels=count, src_lanes=sizes["v"] if source.packed else 0, dst_lanes=dst_lanes, dst_shape=shape,
+    )  # fmt: skip
+    return Call(array, problem, view, result, lane, _zero(array.dtype), wanted)
+
+
+def _plain_layout(door: Door, data_format: Any) -> Layout:
+    layout = LAYOUTS[door.choice("data_format", data_format, ("NCHW", "NHWC"))]
+    door.context["data_format"] = layout.name
+    return layout
+
+
+def _axes(door: Door, array: np.ndarray, layout: Layout) -> dict[str, int]:
+    """Extents by axis name."""
+    if array.ndim != len(layout.axes):
+        axes = ", ".join(layout.axes)
+        rule = f"x must have {len(layout.axes)} dimensions ({axes}) for {layout.name}, not {array.ndim}"
+        door.refuse(ValueError, rule)
+    return dict(zip(layout.axes, array.shape))
+
+
+def _channels(door: Door, sizes: dict[str, int], channels: Any) -> int:
+    """The logical number of channels of the source."""
+    if channels is not None:
+        channels = door.integer("channels", channels, 0)
+    if "c" in sizes:
+        if channels not in (None, sizes["c"]):
+            rule = f"channels {show(channels)} contradicts the {sizes['c']} channels of x"
+            door.refuse(ValueError, f"{rule}; it is for packed tensors")
+        return sizes["c"]
+    outer, lanes = sizes["cb"], sizes["v"]
+    if channels is None:
+        return outer * lanes
+    if (words(channels, lanes) if lanes else channels) != (outer if lanes else 0):
+        rule = f"channels {show(channels)} does not fill {outer} words of {lanes} lanes"
+        least = max(0, (outer - 1) * lanes + 1) if lanes and outer else 0
+        door.refuse(ValueError, f"{rule}: it must be from {least} to {outer * lanes}")
+    return channels
+
+
+def _divisible(door: Door, axis: str, extent: int, total: int, block: int, given: Any) -> None:
+    if total % block:
+        padded = f"{extent}" if total == extent else f"{extent} padded to {show(total)}"
+        rule = f"{SPATIAL_WORDS[axis]} {padded} is not divisible by block_size {show(given)}"
+        door.refuse(ValueError, rule)

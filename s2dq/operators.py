@@ -1,0 +1,602 @@
+"""The public operators: signature, documentation, and one line each.
+
+A call is checked (`_validate`), its plan is looked up or made (`_plan`), and the kernels run it (`_kernels`).
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from s2dq import _kernels
+from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps
+from s2dq._plan import plan_batch, plan_depth
+from s2dq._validate import Call, batch_call, depth_call, pack_call, unpack_call
+
+__all__ = [
+    "batch_to_space",
+    "batch_to_space_nd",
+    "depth_to_space",
+    "pack_vect_c",
+    "space_to_batch",
+    "space_to_batch_nd",
+    "space_to_depth",
+    "unpack_vect_c",
+]
+
+
+def space_to_depth(
+    x,
+    block_size,
+    data_format="NHWC",
+    *,
+    mode="DCR",
+    out_format=None,
+    vect=4,
+    channels=None,
+    paddings=None,
+    pad_value=None,
+    out=None,
+    num_threads=None,
+):
+    """Move spatial blocks into the channel dimension.
+
+    Each block of ``bH x bW`` pixels becomes one output pixel whose channels list the block. For NHWC and DCR,
+
+        out[n, i, j, (p*bW + q)*C + c] = x[n, i*bH + p, j*bW + q, c]        0 <= p < bH, 0 <= q < bW
+
+    or, as a pattern, ``n (i p) (j q) c -> n i j (p q c)``. Values are moved, never changed.
+
+    Parameters
+    ----------
+    x : array_like, shape (N, H, W, C) or as `data_format` says
+        Any element type. An ndarray, buffer, CPU DLPack or ``__array_interface__`` object is read in place with its
+        own strides; a nested list of numbers is copied.
+    block_size : int or sequence of int
+        Edge of a block in pixels, at least 1: one for all spatial axes or one per axis. 1 gives a copy (in another
+        layout, if `out_format` says so).
+    data_format : {"NHWC", "NCHW", "NCHW_VECT_C", "NWC", "NCW", "NDHWC", "NCDHW"}
+        Axes of `x`. In NCHW_VECT_C, channel ``c`` lives at ``[n, c // V, h, w, c % V]`` and V is the last extent.
+    mode : {"DCR", "CRD", "focus"}
+        Order of the deep channels. DCR: position in the block first, ``(p*bW + q)*C + c`` (TensorFlow, TFLite,
+        NNAPI, ONNX's default, OpenVINO's ``blocks_first``). CRD: channel first, ``c*bH*bW + p*bW + q`` (PyTorch,
+        OpenVINO's ``depth_first``). focus: DCR with the first spatial axis running fastest, ``(q*bH + p)*C + c``
+        (YOLOv5's first layer).
+    out_format : str, optional
+        Axes of the result, any layout with as many spatial axes; by default those of `x`. The layout changes in the
+        same pass.
+    vect : int
+        Lanes of a word, V, when the result is NCHW_VECT_C. Where `out_format` is not given and `vect` is 4, a packed
+        `x` keeps its own V.
+    channels : int, optional
+        Logical number of channels of a packed `x` whose last word is ragged; by default all lanes count.
+    paddings : sequence or integer array, shape (K, 2), optional
+        Pixels to add before and after each spatial axis, in spatial order, before the blocks are cut.
+    pad_value : scalar, optional
+        What the padding holds; a value the dtype can hold, by default its zero. Spare lanes always hold raw zero.
+    out : ndarray, optional
+        Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
+    num_threads : int, optional
+        The largest team of threads to use; by default `set_num_threads` and the environment decide.
+
+    Returns
+    -------
+    ndarray
+        `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, H/bH, W/bW, bH*bW*C) arranged as
+        `out_format` says; a packed result has ``ceil(bH*bW*C / V)`` words.
+
+    Raises
+    ------
+    TypeError
+        An argument of the wrong kind: a masked array, a Dask array, a tensor on a device, a float block size, an
+        `out` of another dtype. Packed to packed with elements wider than 8 bits.
+    ValueError
+        A wrong rank, an extent that the block does not divide, a block below 1, negative or misshapen paddings, an
+        unknown name, a value the dtype cannot hold, an unfit `out`, or a result above 2**63 - 1 bytes.
+    MemoryError
+        No memory for the result.
+
+    See Also
+    --------
+    depth_to_space : the inverse
+    s2dq.reference.space_to_depth : the same in plain NumPy
+
+    Notes
+    -----
+    H and W (after padding) must be multiples of the block. CRD and focus on NCHW_VECT_C are defined by no system;
+    here they mean unpack, operate, pack. With a packed result and a channel count that V does not divide, packing
+    comes after the rearrangement: the only spare lanes are at the end. The result does not depend on the number of
+    threads.
+
+    References
+    ----------
+    TensorFlow ``tf.nn.space_to_depth``; ONNX SpaceToDepth; OpenVINO SpaceToDepth-1; PyTorch ``pixel_unshuffle``;
+    YOLOv5 ``Focus``.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> x = np.arange(8, dtype=np.int8).reshape(1, 2, 2, 2)
+    >>> s2dq.space_to_depth(x, 2)
+    array([[[[0, 1, 2, 3, 4, 5, 6, 7]]]], dtype=int8)
+    >>> s2dq.space_to_depth(x, 2, mode="CRD")
+    array([[[[0, 2, 4, 6, 1, 3, 5, 7]]]], dtype=int8)
+
+    Frames to the packed input of an int8 network, in one pass:
+
+    >>> frame = np.zeros((1, 640, 640, 3), np.uint8)
+    >>> s2dq.space_to_depth(frame, 2, out_format="NCHW_VECT_C").shape
+    (1, 3, 320, 320, 4)
+    """
+    return _run(
+        depth_call("space_to_depth", True, x, block_size, data_format, mode, out_format, vect, channels, paddings,
+                   pad_value, out, num_threads)
+    )  # fmt: skip
+
+
+def depth_to_space(
+    x,
+    block_size,
+    data_format="NHWC",
+    *,
+    mode="DCR",
+    out_format=None,
+    vect=4,
+    channels=None,
+    crops=None,
+    out=None,
+    num_threads=None,
+):
+    """Move channels out into spatial blocks, the inverse of `space_to_depth`.
+
+    Each pixel with ``bH*bW*C`` channels becomes a block of ``bH x bW`` pixels. For NHWC and DCR,
+
+        out[n, i*bH + p, j*bW + q, c] = x[n, i, j, (p*bW + q)*C + c]        0 <= p < bH, 0 <= q < bW
+
+    or, as a pattern, ``n i j (p q c) -> n (i p) (j q) c``. Values are moved, never changed.
+
+    Parameters
+    ----------
+    x : array_like, shape (N, H, W, bH*bW*C) or as `data_format` says
+        Any element type; see `space_to_depth`.
+    block_size : int or sequence of int
+        Edge of a block in pixels, at least 1: one for all spatial axes or one per axis.
+    data_format : {"NHWC", "NCHW", "NCHW_VECT_C", "NWC", "NCW", "NDHWC", "NCDHW"}
+        Axes of `x`.
+    mode : {"DCR", "CRD", "focus"}
+        Order of the deep channels; see `space_to_depth`. CRD is PyTorch's ``pixel_shuffle``.
+    out_format : str, optional
+        Axes of the result, any layout with as many spatial axes; by default those of `x`.
+    vect : int
+        Lanes of a word, V, when the result is NCHW_VECT_C. Where `out_format` is not given and `vect` is 4, a packed
+        `x` keeps its own V.
+    channels : int, optional
+        Logical number of channels of a packed `x` whose last word is ragged; by default all lanes count.
+    crops : sequence or integer array, shape (K, 2), optional
+        Pixels to take away before and after each spatial axis of the result, in spatial order.
+    out : ndarray, optional
+        Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
+    num_threads : int, optional
+        The largest team of threads to use; by default `set_num_threads` and the environment decide.
+
+    Returns
+    -------
+    ndarray
+        `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, H*bH, W*bW, C) less the crops,
+        arranged as `out_format` says.
+
+    Raises
+    ------
+    TypeError
+        An argument of the wrong kind, as for `space_to_depth`.
+    ValueError
+        A number of channels that the block area does not divide, crops larger than the axis they are taken from, and
+        all that `space_to_depth` refuses.
+    MemoryError
+        No memory for the result.
+
+    See Also
+    --------
+    space_to_depth : the inverse
+    s2dq.reference.depth_to_space : the same in plain NumPy
+
+    Notes
+    -----
+    With NCHW_VECT_C on both sides the number of *words* must be a multiple of the block area (TensorFlow's rule);
+    with it on one side, the logical number of channels. Crops that leave nothing give an empty axis.
+
+    References
+    ----------
+    TensorFlow ``tf.nn.depth_to_space``; ONNX DepthToSpace; OpenVINO DepthToSpace-1; PyTorch ``pixel_shuffle``.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> x = np.arange(8, dtype=np.int8).reshape(1, 1, 1, 8)
+    >>> s2dq.depth_to_space(x, 2)[0, ..., 0]
+    array([[0, 2],
+           [4, 6]], dtype=int8)
+    >>> s2dq.depth_to_space(x, 2, mode="CRD")[0, ..., 0]
+    array([[0, 1],
+           [2, 3]], dtype=int8)
+    """
+    return _run(
+        depth_call("depth_to_space", False, x, block_size, data_format, mode, out_format, vect, channels, crops,
+                   None, out, num_threads)
+    )  # fmt: skip
+
+
+def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num_threads=None):
+    """Move spatial blocks into the batch dimension, padding first.
+
+    Axes 1 to M are padded, then cut into blocks; each offset inside the block becomes a batch entry of its own. For
+    M = 2,
+
+        out[(p*b2 + q)*N + n, i, j, ...] = padded[n, i*b1 + p, j*b2 + q, ...]
+
+    or, as a pattern, ``n (i p) (j q) ... -> (p q n) i j ...``. The batch is the low part of the new batch index.
+
+    Parameters
+    ----------
+    x : array_like, shape (N, D1, ..., DM, ...)
+        Any element type; see `space_to_depth`. Axes behind DM ride along.
+    block_shape : sequence of int or integer array, shape (M,)
+        Block along each of the axes 1 to M, at least 1 each. M = 0 gives a copy.
+    paddings : sequence or integer array, shape (M, 2)
+        Elements to add before and after each of these axes, not negative.
+    pad_value : scalar, optional
+        What the padding holds; a value the dtype can hold, by default its zero.
+    out : ndarray, optional
+        Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
+    num_threads : int, optional
+        The largest team of threads to use; by default `set_num_threads` and the environment decide.
+
+    Returns
+    -------
+    ndarray
+        `out`, or a fresh C-contiguous array of the dtype of `x` with shape
+        (N*prod(block_shape), (D1 + padding)/b1, ..., (DM + padding)/bM, ...).
+
+    Raises
+    ------
+    TypeError
+        An argument of the wrong kind: a bare int for `block_shape` or `paddings`, floats or bools in them.
+    ValueError
+        A rank below M + 1, a padded extent that its block does not divide, a block below 1, negative or misshapen
+        paddings, a value the dtype cannot hold, an unfit `out`, or a result above 2**63 - 1 bytes.
+    MemoryError
+        No memory for the result.
+
+    See Also
+    --------
+    batch_to_space_nd : the inverse
+    space_to_batch : the same under TensorFlow 2's name
+    s2dq.reference.space_to_batch_nd : the same in plain NumPy
+
+    Notes
+    -----
+    Any number of block axes is allowed. The result does not depend on the number of threads.
+
+    References
+    ----------
+    TensorFlow ``tf.space_to_batch_nd``; OpenVINO SpaceToBatch-2; NNAPI SPACE_TO_BATCH_ND.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> x = np.arange(1, 5, dtype=np.int8).reshape(1, 2, 2, 1)
+    >>> s2dq.space_to_batch_nd(x, [2, 2], [[0, 0], [0, 0]]).ravel()
+    array([1, 2, 3, 4], dtype=int8)
+    >>> s2dq.space_to_batch_nd(x, [2, 2], [[0, 0], [2, 0]])[:, 0, :, 0]
+    array([[0, 1],
+           [0, 2],
+           [0, 3],
+           [0, 4]], dtype=int8)
+    """
+    return _run(batch_call("space_to_batch_nd", True, x, block_shape, paddings, pad_value, out, num_threads))
+
+
+def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
+    """Move batch entries back into spatial blocks, then crop: the inverse of `space_to_batch_nd`.
+
+    For M = 2, before the crops,
+
+        out[n, i*b1 + p, j*b2 + q, ...] = x[(p*b2 + q)*N + n, i, j, ...]
+
+    or, as a pattern, ``(p q n) i j ... -> n (i p) (j q) ...``.
+
+    Parameters
+    ----------
+    x : array_like, shape (prod(block_shape)*N, D1, ..., DM, ...)
+        Any element type; see `space_to_depth`. Axes behind DM ride along.
+    block_shape : sequence of int or integer array, shape (M,)
+        Block along each of the axes 1 to M, at least 1 each. M = 0 gives a copy.
+    crops : sequence or integer array, shape (M, 2)
+        Elements to take away before and after each of these axes of the result, not negative.
+    out : ndarray, optional
+        Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
+    num_threads : int, optional
+        The largest team of threads to use; by default `set_num_threads` and the environment decide.
+
+    Returns
+    -------
+    ndarray
+        `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, D1*b1 - crops, ..., DM*bM - crops, ...).
+
+    Raises
+    ------
+    TypeError
+        An argument of the wrong kind, as for `space_to_batch_nd`.
+    ValueError
+        A batch that the product of `block_shape` does not divide, crops larger than the axis they are taken from,
+        and all that `space_to_batch_nd` refuses.
+    MemoryError
+        No memory for the result.
+
+    See Also
+    --------
+    space_to_batch_nd : the inverse
+    batch_to_space : the same under TensorFlow 2's name
+    s2dq.reference.batch_to_space_nd : the same in plain NumPy
+
+    Notes
+    -----
+    Crops that leave nothing give an empty axis, which is legal.
+
+    References
+    ----------
+    TensorFlow ``tf.batch_to_space``; OpenVINO BatchToSpace-2; NNAPI BATCH_TO_SPACE_ND.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> x = np.arange(1, 5, dtype=np.int8).reshape(4, 1, 1, 1)
+    >>> s2dq.batch_to_space_nd(x, [2, 2], [[0, 0], [0, 0]])[0, ..., 0]
+    array([[1, 2],
+           [3, 4]], dtype=int8)
+    >>> s2dq.batch_to_space_nd(x, [2, 2], [[0, 1], [1, 0]]).ravel()
+    array([2], dtype=int8)
+    """
+    return _run(batch_call("batch_to_space_nd", False, x, block_shape, crops, None, out, num_threads))
+
+
+def space_to_batch(x, block_shape, paddings, *, pad_value=None, out=None, num_threads=None):
+    """Move spatial blocks into the batch dimension: `space_to_batch_nd` under TensorFlow 2's name.
+
+    The same rule, ``n (i p) (j q) ... -> (p q n) i j ...`` after padding.
+
+    Parameters
+    ----------
+    x : array_like, shape (N, D1, ..., DM, ...)
+        Any element type.
+    block_shape : sequence of int or integer array, shape (M,)
+        Block along each of the axes 1 to M, at least 1 each.
+    paddings : sequence or integer array, shape (M, 2)
+        Elements to add before and after each of these axes, not negative.
+    pad_value : scalar, optional
+        What the padding holds; by default the dtype's zero.
+    out : ndarray, optional
+        Where to write.
+    num_threads : int, optional
+        The largest team of threads to use.
+
+    Returns
+    -------
+    ndarray
+        As `space_to_batch_nd`.
+
+    Raises
+    ------
+    TypeError, ValueError, MemoryError
+        As `space_to_batch_nd`.
+
+    See Also
+    --------
+    space_to_batch_nd : all the details
+    batch_to_space : the inverse
+
+    References
+    ----------
+    TensorFlow ``tf.space_to_batch``. The legacy argument order of TensorFlow 1 is another function.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> s2dq.space_to_batch(np.zeros((2, 6, 3), np.uint8), [3], [[0, 0]]).shape
+    (6, 2, 3)
+    """
+    return _run(batch_call("space_to_batch", True, x, block_shape, paddings, pad_value, out, num_threads))
+
+
+def batch_to_space(x, block_shape, crops, *, out=None, num_threads=None):
+    """Move batch entries back into spatial blocks: `batch_to_space_nd` under TensorFlow 2's name.
+
+    The same rule, ``(p q n) i j ... -> n (i p) (j q) ...`` before the crops.
+
+    Parameters
+    ----------
+    x : array_like, shape (prod(block_shape)*N, D1, ..., DM, ...)
+        Any element type.
+    block_shape : sequence of int or integer array, shape (M,)
+        Block along each of the axes 1 to M, at least 1 each.
+    crops : sequence or integer array, shape (M, 2)
+        Elements to take away before and after each of these axes of the result, not negative.
+    out : ndarray, optional
+        Where to write.
+    num_threads : int, optional
+        The largest team of threads to use.
+
+    Returns
+    -------
+    ndarray
+        As `batch_to_space_nd`.
+
+    Raises
+    ------
+    TypeError, ValueError, MemoryError
+        As `batch_to_space_nd`.
+
+    See Also
+    --------
+    batch_to_space_nd : all the details
+    space_to_batch : the inverse
+
+    References
+    ----------
+    TensorFlow ``tf.batch_to_space``. The legacy argument order of TensorFlow 1 is another function.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> s2dq.batch_to_space(np.zeros((6, 2, 3), np.uint8), [3], [[0, 0]]).shape
+    (2, 6, 3)
+    """
+    return _run(batch_call("batch_to_space", False, x, block_shape, crops, None, out, num_threads))
+
+
+def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_threads=None):
+    """Pack channels into words of `vect` lanes: the NCHW_VECT_C layout.
+
+    Channel ``c`` goes to word ``c // V``, lane ``c % V``:
+
+        out[n, c // V, h, w, c % V] = x[n, c, h, w]
+
+    Lanes of the last word that no channel fills hold `pad_value`.
+
+    Parameters
+    ----------
+    x : array_like, shape (N, C, H, W) or (N, H, W, C)
+        Any element type; see `space_to_depth`.
+    data_format : {"NCHW", "NHWC"}
+        Axes of `x`.
+    vect : int
+        Lanes of a word, V, at least 1: 4 for TensorFlow and cuDNN, 32 for cuDNN and TensorRT, 8 and 16 for oneDNN and
+        OpenVINO.
+    pad_value : scalar
+        What spare lanes hold; a value the dtype can hold. The default, raw zero, is what TensorRT and oneDNN require.
+    out : ndarray, optional
+        Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
+    num_threads : int, optional
+        The largest team of threads to use; by default `set_num_threads` and the environment decide.
+
+    Returns
+    -------
+    ndarray
+        `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, ceil(C/V), H, W, V).
+
+    Raises
+    ------
+    TypeError
+        An argument of the wrong kind, as for `space_to_depth`.
+    ValueError
+        A wrong rank, an unknown format, `vect` below 1, a value the dtype cannot hold, or an unfit `out`.
+    MemoryError
+        No memory for the result.
+
+    See Also
+    --------
+    unpack_vect_c : the inverse
+    space_to_depth : packs in the same pass with ``out_format="NCHW_VECT_C"``
+    s2dq.reference.pack_vect_c : the same in plain NumPy
+
+    Notes
+    -----
+    A packed tensor does not remember C when V does not divide it: unpacking takes ``channels=``.
+
+    References
+    ----------
+    TensorFlow's ``NCHW_VECT_C``; cuDNN's ``CUDNN_TENSOR_NCHW_VECT_C``; TensorRT's kCHW4 and kCHW32; oneDNN's nChw16c.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> x = np.arange(1, 7, dtype=np.int8).reshape(1, 6, 1, 1)
+    >>> s2dq.pack_vect_c(x)[0, :, 0, 0]
+    array([[1, 2, 3, 4],
+           [5, 6, 0, 0]], dtype=int8)
+    """
+    return _run(pack_call("pack_vect_c", x, data_format, vect, pad_value, out, num_threads))
+
+
+def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads=None):
+    """Unpack words of channels, the inverse of `pack_vect_c`.
+
+    Word ``c // V``, lane ``c % V`` holds channel ``c``:
+
+        out[n, c, h, w] = x[n, c // V, h, w, c % V]        0 <= c < channels
+
+    Parameters
+    ----------
+    x : array_like, shape (N, words, H, W, V)
+        Any element type; see `space_to_depth`.
+    data_format : {"NCHW", "NHWC"}
+        Axes of the result.
+    channels : int, optional
+        Logical number of channels, by default ``words*V``. It must need all the words.
+    out : ndarray, optional
+        Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
+    num_threads : int, optional
+        The largest team of threads to use; by default `set_num_threads` and the environment decide.
+
+    Returns
+    -------
+    ndarray
+        `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, channels, H, W) or (N, H, W, channels).
+
+    Raises
+    ------
+    TypeError
+        An argument of the wrong kind, as for `space_to_depth`.
+    ValueError
+        A wrong rank, an unknown format, `channels` that do not fill the words, or an unfit `out`.
+    MemoryError
+        No memory for the result.
+
+    See Also
+    --------
+    pack_vect_c : the inverse
+    s2dq.reference.unpack_vect_c : the same in plain NumPy
+
+    References
+    ----------
+    As for `pack_vect_c`.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> packed = np.array([[1, 2, 3, 4], [5, 6, 0, 0]], np.int8).reshape(1, 2, 1, 1, 4)
+    >>> s2dq.unpack_vect_c(packed, channels=6).ravel()
+    array([1, 2, 3, 4, 5, 6], dtype=int8)
+    """
+    return _run(unpack_call("unpack_vect_c", x, data_format, channels, out, num_threads))
+
+
+# ------------------------------------------------------------------------------------------------ execution
+
+
+@lru_cache(maxsize=1024)
+def program_of(problem: DepthProblem | BatchProblem) -> _kernels.Program:
+    """The compiled plan of a problem, from the one bounded cache of plans."""
+    plan = plan_depth(problem) if isinstance(problem, DepthProblem) else plan_batch(problem)
+    return _kernels.Program(np.array(plan.encode(), np.int64))
+
+
+def _run(call: Call) -> np.ndarray:
+    if call.x.dtype.hasobject:
+        _run_references(call)
+    elif call.x.dtype.itemsize:
+        fill = call.lane.tobytes() + call.pad.tobytes()
+        _kernels.run(program_of(call.problem), call.x, call.out, fill, None, call.num_threads)
+    return call.result
+
+
+def _run_references(call: Call) -> None:
+    """Elements that hold references: move their positions, then let NumPy fetch them and keep the counts."""
+    lane, pad = np.int64(-1), np.int64(-2)
+    positions = np.arange(call.x.size, dtype=np.int64).reshape(call.x.shape)
+    problem = call.problem._replace(steps=contiguous_steps(call.x.shape, 8), itemsize=8)
+    moved = np.empty(problem.dst_shape, np.int64)
+    _kernels.run(program_of(problem), positions, moved, lane.tobytes() + pad.tobytes(), None, call.num_threads)
+    inside = moved >= 0
+    call.out[inside] = call.x.reshape(-1)[moved[inside]]
+    call.out[moved == lane] = call.lane
+    call.out[moved == pad] = call.pad

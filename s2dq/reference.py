@@ -1,0 +1,293 @@
+"""The obvious NumPy twin of each operator: their specification in code, and one of the tests' two oracles.
+
+Clear before fast, and on purpose without anything from the rest of the package. Every function takes a tensor to
+channels-last form, applies the rule there as reshape - transpose - reshape, and goes to the layout asked for.
+Arguments are as for the operators of the same name (without ``out`` and ``num_threads``) and are taken to be legal.
+"""
+
+import operator
+from math import prod
+
+import numpy as np
+
+__all__ = [
+    "batch_to_space",
+    "batch_to_space_nd",
+    "depth_to_space",
+    "pack_vect_c",
+    "preprocess",
+    "space_to_batch",
+    "space_to_batch_nd",
+    "space_to_depth",
+    "unpack_vect_c",
+]
+
+
+def space_to_depth(
+    x, block_size, data_format="NHWC", *, mode="DCR", out_format=None, vect=4, channels=None, paddings=None,
+    pad_value=None,
+):  # fmt: skip
+    """Move spatial blocks into the channel dimension; see `s2dq.space_to_depth`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.space_to_depth(np.arange(4).reshape(1, 2, 2, 1), 2).ravel()
+    array([0, 1, 2, 3])
+    """
+    x = np.asarray(x)
+    lanes = _lanes(x, data_format, out_format, vect)
+    x = _channels_last(x, data_format, channels)
+    batch, *extents, count = x.shape
+    block = _per_axis(block_size, len(extents))
+    x = _pad(x, [(0, 0), *(paddings if paddings is not None else [(0, 0)] * len(extents)), (0, 0)], pad_value)
+    extents = [extent // b for extent, b in zip(x.shape[1:-1], block)]
+
+    split = x.reshape(batch, *(part for pair in zip(extents, block) for part in pair), count)
+    blocks, offsets, channel = _split_axes(len(block))
+    deep = {"DCR": [*offsets, channel], "CRD": [channel, *offsets], "focus": [*offsets[::-1], channel]}[mode]
+    result = split.transpose([0, *blocks, *deep]).reshape(batch, *extents, prod(block) * count)
+    return _to_layout(result, out_format or data_format, lanes)
+
+
+def depth_to_space(
+    x, block_size, data_format="NHWC", *, mode="DCR", out_format=None, vect=4, channels=None, crops=None
+):
+    """Move channels out into spatial blocks; see `s2dq.depth_to_space`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.depth_to_space(np.arange(4).reshape(1, 1, 1, 4), 2)[0, ..., 0]
+    array([[0, 1],
+           [2, 3]])
+    """
+    x = np.asarray(x)
+    lanes = _lanes(x, data_format, out_format, vect)
+    x = _channels_last(x, data_format, channels)
+    batch, *extents, deep = x.shape
+    block = _per_axis(block_size, len(extents))
+    count = deep // prod(block)
+    digits = {"DCR": [*block, count], "CRD": [count, *block], "focus": [*block[::-1], count]}[mode]
+
+    split = x.reshape(batch, *extents, *digits)
+    blocks = range(1, 1 + len(block))
+    low = 1 + len(block)  # where the digits of the deep channel start
+    offsets = range(low, low + len(block))
+    channel = low + len(block)
+    if mode == "CRD":
+        offsets, channel = range(low + 1, low + 1 + len(block)), low
+    elif mode == "focus":
+        offsets = offsets[::-1]
+    result = split.transpose([0, *(axis for pair in zip(blocks, offsets) for axis in pair), channel])
+    result = result.reshape(batch, *(extent * b for extent, b in zip(extents, block)), count)
+    result = _crop(result, [(0, 0), *(crops if crops is not None else [(0, 0)] * len(block)), (0, 0)])
+    return _to_layout(result, out_format or data_format, lanes)
+
+
+def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
+    """Move spatial blocks into the batch dimension; see `s2dq.space_to_batch_nd`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.space_to_batch_nd(np.arange(4).reshape(1, 2, 2, 1), [2, 2], [[0, 0], [0, 0]]).shape
+    (4, 1, 1, 1)
+    """
+    x = np.asarray(x)
+    block = [operator.index(b) for b in block_shape]
+    rest = x.shape[1 + len(block):]
+    x = _pad(x, [(0, 0), *paddings, *[(0, 0)] * len(rest)], pad_value)
+    batch = x.shape[0]
+    extents = [extent // b for extent, b in zip(x.shape[1:], block)]
+
+    split = x.reshape(batch, *(part for pair in zip(extents, block) for part in pair), *rest)
+    blocks, offsets, first_rest = _split_axes(len(block))
+    order = [*offsets, 0, *blocks, *range(first_rest, first_rest + len(rest))]
+    return np.ascontiguousarray(split.transpose(order).reshape(prod(block) * batch, *extents, *rest))
+
+
+def batch_to_space_nd(x, block_shape, crops):
+    """Move batch entries back into spatial blocks; see `s2dq.batch_to_space_nd`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.batch_to_space_nd(np.arange(4).reshape(4, 1, 1, 1), [2, 2], [[0, 0], [0, 0]])[0, ..., 0]
+    array([[0, 1],
+           [2, 3]])
+    """
+    x = np.asarray(x)
+    block = [operator.index(b) for b in block_shape]
+    dims = len(block)
+    batch = x.shape[0] // prod(block)
+    extents, rest = x.shape[1: 1 + dims], x.shape[1 + dims:]
+
+    split = x.reshape(*block, batch, *extents, *rest)
+    pairs = (axis for i in range(dims) for axis in (dims + 1 + i, i))
+    order = [dims, *pairs, *range(2 * dims + 1, 2 * dims + 1 + len(rest))]
+    result = split.transpose(order).reshape(batch, *(extent * b for extent, b in zip(extents, block)), *rest)
+    return np.ascontiguousarray(_crop(result, [(0, 0), *crops, *[(0, 0)] * len(rest)]))
+
+
+def space_to_batch(x, block_shape, paddings, *, pad_value=None):
+    """`space_to_batch_nd` under TensorFlow 2's name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.space_to_batch(np.zeros((1, 4)), [2], [[0, 0]]).shape
+    (2, 2)
+    """
+    return space_to_batch_nd(x, block_shape, paddings, pad_value=pad_value)
+
+
+def batch_to_space(x, block_shape, crops):
+    """`batch_to_space_nd` under TensorFlow 2's name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.batch_to_space(np.zeros((2, 2)), [2], [[0, 0]]).shape
+    (1, 4)
+    """
+    return batch_to_space_nd(x, block_shape, crops)
+
+
+def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0):
+    """Pack channels into words; see `s2dq.pack_vect_c`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.pack_vect_c(np.arange(1, 4).reshape(1, 3, 1, 1)).ravel()
+    array([1, 2, 3, 0])
+    """
+    return _pack(_channels_last(np.asarray(x), data_format, None), vect, pad_value)
+
+
+def unpack_vect_c(x, data_format="NCHW", *, channels=None):
+    """Unpack words of channels; see `s2dq.unpack_vect_c`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.unpack_vect_c(np.array([1, 2, 3, 0]).reshape(1, 1, 1, 1, 4), channels=3).ravel()
+    array([1, 2, 3])
+    """
+    return _to_layout(_channels_last(np.asarray(x), "NCHW_VECT_C", channels), data_format, 0)
+
+
+def preprocess(
+    frames, *, scale, zero_point=0, dtype="int8", mean=None, std=None, rescale=1 / 255, input_format="NHWC",
+    data_format="NHWC", block_size=1, mode="DCR", vect=4, reverse_channels=False, size=None, pad_value=114,
+):  # fmt: skip
+    """Turn uint8 frames into quantized model input; see `s2dq.Preprocessor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> frame = np.array([0, 128, 255], np.uint8).reshape(1, 1, 3)
+    >>> reference.preprocess(frame, scale=1 / 255, zero_point=-128).ravel()
+    array([-128,    0,  127], dtype=int8)
+    """
+    frames = np.asarray(frames)
+    if frames.ndim == 3:
+        frames = frames[np.newaxis]
+    if input_format == "NCHW":
+        frames = frames.transpose(0, 2, 3, 1)
+    if reverse_channels:
+        frames = frames[..., ::-1]
+    count = frames.shape[-1]
+    if size is not None:
+        height, width = _per_axis(size, 2)
+        top, left = (height - frames.shape[1]) // 2, (width - frames.shape[2]) // 2
+        canvas = np.empty((frames.shape[0], height, width, count), frames.dtype)
+        canvas[...] = pad_value
+        canvas[:, top: top + frames.shape[1], left: left + frames.shape[2]] = frames
+        frames = canvas
+    mean = np.broadcast_to(np.float64(0 if mean is None else mean), count)
+    std = np.broadcast_to(np.float64(1 if std is None else std), count)
+    info = np.iinfo(dtype)
+    normalised = (frames.astype(np.float64) * np.float64(rescale) - mean) / std
+    levels = np.rint(normalised / np.float64(np.float32(scale))) + zero_point
+    quantized = np.clip(levels, info.min, info.max).astype(dtype)
+    return space_to_depth(quantized, block_size, "NHWC", mode=mode, out_format=data_format, vect=vect)
+
+
+# ------------------------------------------------------------------------------------------------------ pieces
+
+
+def _per_axis(value, count):
+    entries = np.asarray(value).tolist()
+    return entries if isinstance(entries, list) else [entries] * count
+
+
+def _split_axes(dims):
+    """Axes of a tensor whose axes 1 to `dims` were split in two: outer parts, inner parts, the first axis behind."""
+    return range(1, 1 + 2 * dims, 2), range(2, 2 + 2 * dims, 2), 1 + 2 * dims
+
+
+def _lanes(x, data_format, out_format, vect):
+    """Lanes of a packed result: a packed source keeps its own unless the caller says otherwise."""
+    if data_format == "NCHW_VECT_C" and out_format is None and vect == 4:
+        return x.shape[-1]
+    return vect
+
+
+def _channels_last(x, data_format, channels):
+    """Any layout -> (N, spatial..., C)."""
+    if data_format == "NCHW_VECT_C":
+        batch, outer, height, width, lanes = x.shape
+        x = x.transpose(0, 2, 3, 1, 4).reshape(batch, height, width, outer * lanes)
+        return x[..., :channels]
+    if data_format[1] == "C":
+        return np.moveaxis(x, 1, -1)
+    return x
+
+
+def _to_layout(x, data_format, lanes):
+    """(N, spatial..., C) -> any layout, C-contiguous."""
+    if data_format == "NCHW_VECT_C":
+        return _pack(x, lanes, 0)
+    if data_format[1] == "C":
+        x = np.moveaxis(x, -1, 1)
+    return np.ascontiguousarray(x)
+
+
+def _pack(x, lanes, pad_value):
+    """(N, H, W, C) -> (N, words, H, W, lanes); spare lanes hold `pad_value`."""
+    batch, height, width, count = x.shape
+    outer = -(-count // lanes)
+    padded = _filled((batch, height, width, outer * lanes), x.dtype, pad_value)
+    padded[..., :count] = x
+    words = padded.reshape(batch, height, width, outer, lanes)
+    return np.ascontiguousarray(words.transpose(0, 3, 1, 2, 4))
+
+
+def _filled(shape, dtype, value):
+    """An array of one value; None, and the raw 0 of dtypes without numbers, mean the dtype's zero."""
+    array = np.zeros(shape, dtype)
+    if value is not None and not (value == 0 and dtype.kind in "SUVmMT"):
+        array[...] = value
+    return array
+
+
+def _pad(x, margins, value):
+    inner = tuple(slice(start, start + extent) for (start, _), extent in zip(margins, x.shape))
+    padded = _filled([start + extent + end for (start, end), extent in zip(margins, x.shape)], x.dtype, value)
+    padded[inner] = x
+    return padded
+
+
+def _crop(x, margins):
+    return x[tuple(slice(start, extent - end) for (start, end), extent in zip(margins, x.shape))]
