@@ -12,10 +12,12 @@ from s2dq.operators import (
     space_to_depth,
     unpack_vect_c,
 )
+from s2dq.preprocess import Preprocessor
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Preprocessor",
     "batch_to_space",
     "batch_to_space_nd",
     "depth_to_space",

@@ -77,8 +77,9 @@ class DepthProblem(NamedTuple):
 
     `steps` are the byte steps of the source; `batch`, `blocks` (extents on the block side) and `channels` (logical
     count on the space side) give the sizes; `lo` and `space` are the start and the extent of the window that the
-    space tensor leaves of the padded or uncropped axes. `lookup` sends every byte through the table of its channel,
-    `reverse` reads the channels of the source backwards, `pads` is how many pad values there are (1 or one a channel).
+    space tensor leaves of the padded or uncropped axes. `tables` tells how many lookup tables the bytes go through
+    (none, one for all channels, or one a channel), `pads` how many pad values there are (1 or one a channel);
+    `reverse` reads the channels of the source backwards.
     """
 
     to_depth: bool
@@ -96,9 +97,9 @@ class DepthProblem(NamedTuple):
     src_lanes: int
     dst_lanes: int
     dst_shape: tuple[int, ...]
-    lookup: bool = False
-    reverse: bool = False
+    tables: int = 0
     pads: int = 1
+    reverse: bool = False
 
 
 class BatchProblem(NamedTuple):

@@ -369,7 +369,7 @@ def _depth_move(p: DepthProblem) -> Move | None:
         space_step = sign * channel_step(space, weight, space_lanes)
         deep_step = channel_step(deep, weight * weights["c"], deep_lanes)
         pad = weight * p.itemsize if p.pads > 1 else 0
-        atoms[names[-1]] = atom(extent, space_step, deep_step, pad, 256 * weight if p.lookup else 0)
+        atoms[names[-1]] = atom(extent, space_step, deep_step, pad, 256 * weight if p.tables > 1 else 0)
     if p.reverse:
         space_offset += (p.channels - 1) * space["c"]
 
@@ -385,7 +385,7 @@ def _depth_move(p: DepthProblem) -> Move | None:
         windows.append(Window(tuple(names), 0, slots, "skip"))
 
     offsets = (space_offset, 0) if p.to_depth else (0, space_offset)
-    return Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets, lookup=p.lookup)
+    return Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets, lookup=p.tables > 0)
 
 
 class _Region(NamedTuple):
@@ -485,7 +485,7 @@ def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[
         names.append(f"c%{weight}")
         outside = sign * channel_step(space, weight, space_lanes)
         pad = weight * p.itemsize if p.pads > 1 else 0
-        tab = 256 * weight if p.lookup else 0
+        tab = 256 * weight if p.tables > 1 else 0
         space_side[names[-1]] = between(extent, outside, weight * weights["c"] * step_c, pad, tab)
     if p.reverse:
         space_offset += (p.channels - 1) * space["c"]
@@ -513,7 +513,7 @@ def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[
 
     if p.to_depth:
         return (
-            move(space_side, space_windows, True, src_offset + space_offset, p.lookup),
+            move(space_side, space_windows, True, src_offset + space_offset, p.tables > 0),
             move(packed_side, packed_windows, False, dst_offset),
         )
     return (

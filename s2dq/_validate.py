@@ -8,7 +8,7 @@ integers, which cannot wrap; what leaves this module fits in 63 bits.
 
 import operator
 import reprlib
-from math import isfinite, isnan, prod
+from math import inf, isfinite, isnan, prod
 from numbers import Complex, Real
 from typing import Any, NamedTuple, NoReturn
 
@@ -95,6 +95,30 @@ class Door:
         if num_threads is None:
             return 0
         return min(self.integer("num_threads", num_threads, 1), 2**31 - 1)
+
+    def real(self, argument: str, value: Any) -> float:
+        """A finite real number."""
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
+        if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)):
+            self.refuse(TypeError, f"{argument} must be a real number, not {show(value)}")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = inf
+        if not isfinite(number):
+            self.refuse(ValueError, f"{argument} must be finite, not {show(value)}")
+        return number
+
+    def reals(self, argument: str, value: Any) -> float | tuple[float, ...]:
+        """A finite real number, or one for each channel."""
+        if isinstance(value, np.ndarray) and value.ndim == 1:
+            value = list(value)
+        if not isinstance(value, (list, tuple)):
+            return self.real(argument, value)
+        if not value:
+            self.refuse(ValueError, f"{argument} must be a number or one per channel, not {show(value)}")
+        return tuple(self.real(f"{argument}[{i}]", entry) for i, entry in enumerate(value))
 
     # ----------------------------------------------------------------------------------------- sequences
 
@@ -211,20 +235,23 @@ class Door:
         self.context["x.shape"] = array.shape
         return array
 
-    def result(self, out: Any, shape: tuple[int, ...], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def result(
+        self, out: Any, shape: tuple[int, ...], x: np.ndarray, dtype: np.dtype | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """``(what to return, view to write)``: a fresh array, or the caller's `out` once it is proven fit."""
+        dtype = x.dtype if dtype is None else dtype
         if out is None:
-            self.size(shape, x.dtype)
             try:
-                array = np.ndarray(shape, x.dtype) if x.dtype.itemsize == 0 else np.empty(shape, x.dtype)
+                # np.empty would widen strings of no characters to one.
+                array = np.ndarray(shape, dtype) if dtype.itemsize == 0 else np.empty(shape, dtype)
             except MemoryError as error:
-                self.refuse(MemoryError, f"no memory for a result of shape {shape} and dtype {x.dtype}", error)
+                self.refuse(MemoryError, f"no memory for a result of shape {shape} and dtype {dtype}", error)
             return array, array
         if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
             self.refuse(TypeError, f"out must be an ndarray, not {type(out).__name__}")
         view = np.ndarray.view(out, np.ndarray) if type(out) is not np.ndarray else out
-        if view.dtype != x.dtype:
-            self.refuse(TypeError, f"out must have the dtype of x, {x.dtype}, not {view.dtype}")
+        if view.dtype != dtype:
+            self.refuse(TypeError, f"out must have dtype {dtype}, not {view.dtype}")
         if view.shape != shape:
             self.refuse(ValueError, f"out must have shape {_sized(shape)}, not {view.shape}")
         if not view.flags.c_contiguous:
@@ -603,3 +630,147 @@ def _divisible(door: Door, axis: str, extent: int, total: int, block: int, given
         padded = f"{extent}" if total == extent else f"{extent} padded to {show(total)}"
         rule = f"{SPATIAL_WORDS[axis]} {padded} is not divisible by block_size {show(given)}"
         door.refuse(ValueError, rule)
+
+
+# -------------------------------------------------------------------------------------------- preprocessing
+
+
+class FrameSettings(NamedTuple):
+    """The checked keywords of a Preprocessor. Numbers per channel are tuples in output channel order."""
+
+    scale: float
+    zero_point: int
+    dtype: np.dtype
+    mean: float | tuple[float, ...]
+    std: float | tuple[float, ...]
+    rescale: float
+    input_format: str
+    data_format: str
+    block: tuple[int, int]
+    mode: str
+    vect: int
+    reverse_channels: bool
+    size: tuple[int, int] | None
+    pad_value: int | tuple[int, ...]
+    num_threads: int
+    channels: int | None  # how many, where some keyword tells
+
+
+def frame_settings(
+    name, scale, zero_point, dtype, mean, std, rescale, input_format, data_format, block_size, mode, vect,
+    reverse_channels, size, pad_value, num_threads,
+) -> FrameSettings:  # fmt: skip
+    """Check the keywords of a Preprocessor."""
+    door = Door(name)
+    try:
+        kept = np.dtype(dtype) if dtype is not None else None
+    except Exception as error:
+        door.refuse(TypeError, f"dtype must be int8 or uint8, not {show(dtype)}", error)
+    if kept not in (np.dtype(np.int8), np.dtype(np.uint8)):
+        door.refuse(TypeError, f"dtype must be int8 or uint8, not {show(dtype)}")
+    if scale is None:
+        door.refuse(ValueError, f"scale must be given for dtype {kept}: the step between two quantized values")
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = float(np.float32(door.real("scale", scale)))
+    if not (isfinite(rounded) and rounded > 0):
+        door.refuse(ValueError, f"scale must be above 0 and finite as a float32, not {show(scale)}")
+    zero = door.integer("zero_point", zero_point, int(np.iinfo(kept).min))
+    if zero > np.iinfo(kept).max:
+        door.refuse(ValueError, f"zero_point {show(zero_point)} cannot be held by dtype {kept}")
+    middle = 0.0 if mean is None else door.reals("mean", mean)
+    spread = 1.0 if std is None else door.reals("std", std)
+    if any(number <= 0 for number in (spread if isinstance(spread, tuple) else (spread,))):
+        door.refuse(ValueError, f"std must be above 0, not {show(std)}")
+    factor = door.real("rescale", rescale)
+    if factor == 0:
+        door.refuse(ValueError, "rescale must not be 0")
+    layouts = ("NHWC", "NCHW")
+    source = door.choice("input_format", input_format, layouts)
+    target = door.choice("data_format", data_format, (*layouts, "NCHW_VECT_C"))
+    block = door.block_sizes("block_size", block_size, ("h", "w"))
+    order = door.choice("mode", mode, MODES)
+    lanes = door.integer("vect", vect, 1)
+    if not isinstance(reverse_channels, (bool, np.bool_)):
+        door.refuse(TypeError, f"reverse_channels must be True or False, not {show(reverse_channels)}")
+    canvas = None if size is None else door.block_sizes("size", size, ("h", "w"))
+    if canvas is not None:
+        for axis, extent, b in zip("hw", canvas, block):
+            if extent % b:
+                rule = f"{SPATIAL_WORDS[axis]} {show(extent)} of size is not divisible by block_size"
+                door.refuse(ValueError, f"{rule} {show(block_size)}")
+    levels = door.reals("pad_value", pad_value)
+    for level in levels if isinstance(levels, tuple) else (levels,):
+        if level not in range(256):
+            rule = "pad_value must be a grey level, an integer from 0 to 255"
+            door.refuse(ValueError, f"{rule} (or one per channel), not {show(pad_value)}")
+    grey = tuple(int(level) for level in levels) if isinstance(levels, tuple) else int(levels)
+    counts = {
+        argument: len(value)
+        for argument, value in (("mean", middle), ("std", spread), ("pad_value", grey))
+        if isinstance(value, tuple)
+    }
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{count} in {argument}" for argument, count in counts.items())
+        door.refuse(ValueError, f"numbers per channel disagree about the channels: {told}")
+    channels = next(iter(counts.values()), None)
+    return FrameSettings(
+        scale=float(scale), zero_point=zero, dtype=kept, mean=middle, std=spread, rescale=factor, input_format=source,
+        data_format=target, block=block, mode=order, vect=lanes, reverse_channels=bool(reverse_channels), size=canvas,
+        pad_value=grey, num_threads=door.threads(num_threads), channels=channels,
+    )  # fmt: skip
+
+
+def frame_margins(name, settings: FrameSettings, height, width) -> tuple[int, int]:
+    """Rows above and columns left of a frame on its canvas."""
+    door = Door(name)
+    frame = (door.integer("height", height, 0), door.integer("width", width, 0))
+    return _frame_margins(door, settings, frame)
+
+
+def _frame_margins(door: Door, settings: FrameSettings, frame: tuple[int, int]) -> tuple[int, int]:
+    if settings.size is None:
+        for axis, extent, b in zip("hw", frame, settings.block):
+            if extent % b:
+                door.refuse(ValueError, f"{SPATIAL_WORDS[axis]} {show(extent)} is not divisible by block_size {b}")
+        return 0, 0
+    for axis, extent, canvas in zip("hw", frame, settings.size):
+        if extent > canvas:
+            rule = f"a frame of {SPATIAL_WORDS[axis]} {show(extent)} is larger than size {settings.size}"
+            door.refuse(ValueError, f"{rule}; resize it first")
+    return (settings.size[0] - frame[0]) // 2, (settings.size[1] - frame[1]) // 2
+
+
+def frame_call(name, settings: FrameSettings, frames, out) -> Call:
+    """Check a call of a Preprocessor; the caller adds tables and fill values."""
+    door = Door(name)
+    array = door.array(frames)
+    if array.dtype != np.uint8:
+        door.refuse(TypeError, f"frames must be uint8, not {array.dtype}")
+    source = LAYOUTS[settings.input_format]
+    target = LAYOUTS[settings.data_format]
+    if array.ndim == 3:
+        array = array[np.newaxis]
+    elif array.ndim != 4:
+        axes = ", ".join(source.axes)
+        door.refuse(ValueError, f"frames must have the dimensions ({axes}) or the same without n, not {array.ndim}")
+    sizes = dict(zip(source.axes, array.shape))
+    count = sizes["c"]
+    if settings.channels not in (None, count):
+        rule = f"frames have {count} channels, but mean, std or pad_value have"
+        door.refuse(ValueError, f"{rule} {settings.channels} entries")
+    frame = (sizes["h"], sizes["w"])
+    margins = _frame_margins(door, settings, frame)
+    canvas = settings.size or frame
+    blocks = tuple(extent // b for extent, b in zip(canvas, settings.block))
+    deep = count * prod(settings.block)
+    lanes = settings.vect if target.packed else 0
+    shape = tensor_shape(target, sizes["n"], dict(zip("hw", blocks)), deep, lanes)
+    door.size(shape, settings.dtype)
+    result, view = door.result(out, shape, array, settings.dtype)
+    problem = DepthProblem(
+        to_depth=True, source=source, target=target, mode=settings.mode, steps=array.strides, itemsize=1,
+        batch=sizes["n"], blocks=blocks, block=settings.block, lo=margins, space=frame, channels=count, src_lanes=0,
+        dst_lanes=lanes, dst_shape=shape, tables=settings.channels or 1, pads=settings.channels or 1,
+        reverse=settings.reverse_channels,
+    )  # fmt: skip
+    return Call(array, problem, view, result, None, None, settings.num_threads)

@@ -1,0 +1,260 @@
+"""Camera frames to quantized model input: one table and one pass."""
+
+import inspect
+from typing import NamedTuple
+
+import numpy as np
+
+from s2dq import _kernels
+from s2dq._validate import FrameSettings, frame_call, frame_margins, frame_settings
+from s2dq.operators import program_of
+
+__all__ = ["Geometry", "Preprocessor"]
+
+
+class Geometry(NamedTuple):
+    """Where a frame lies on its canvas: ``x_frame = x_model - left``, ``y_frame = y_model - top``, in pixels."""
+
+    top: int
+    left: int
+
+
+class Preprocessor:
+    """Turn uint8 frames into the quantized input of a model, in one pass.
+
+    For grey level v and output channel c, computed once in float64 for all 256 levels,
+
+        q = clip(rint(((v*rescale - mean[c]) / std[c]) / scale) + zero_point, qmin, qmax)
+
+    and then every byte is looked up while it moves to its place: channel reversal, letterbox padding,
+    space-to-depth and the change of layout happen in the same pass.
+
+    It does no colour conversion and no resizing: those belong to Pillow or OpenCV.
+
+    Parameters
+    ----------
+    scale : float
+        Step between two quantized values, in normalised units; above 0 and finite as a float32. Required.
+    zero_point : int
+        The quantized value that stands for 0.
+    dtype : {"int8", "uint8"}
+        Type of the result.
+    mean, std : float or sequence of float, optional
+        Subtracted from, then divided into, the rescaled grey level: one number, or one per channel in the order of
+        the *output* channels. `std` is above 0. The defaults are 0 and 1.
+    rescale : float
+        Factor from grey levels to the units of `mean`; 1/255 by default, so that frames run from 0 to 1.
+    input_format : {"NHWC", "NCHW"}
+        Axes of the frames, with or without N.
+    data_format : {"NHWC", "NCHW", "NCHW_VECT_C"}
+        Axes of the result.
+    block_size : int or pair of int
+        Space-to-depth block in pixels, (height, width) if a pair; 1 leaves the pixels where they are.
+    mode : {"DCR", "CRD", "focus"}
+        Order of the deep channels; see `s2dq.space_to_depth`.
+    vect : int
+        Lanes of a word for NCHW_VECT_C.
+    reverse_channels : bool
+        Read the channels backwards: BGR frames for an RGB model, or the other way round.
+    size : int or pair of int, optional
+        (H, W) of the canvas in pixels, an int for a square one. The frame is centred on it, the odd pixel of padding
+        at the bottom or right; a larger frame is refused. Multiples of `block_size`.
+    pad_value : int or sequence of int
+        Grey level of the padding, 0 to 255: one, or one per output channel. It goes through the same table.
+    num_threads : int, optional
+        The largest team of threads to use; by default `set_num_threads` and the environment decide.
+
+    Raises
+    ------
+    TypeError
+        A keyword of the wrong kind, or a `dtype` other than int8 and uint8.
+    ValueError
+        No `scale`, a number out of its range, an unknown name, or sequences that disagree about the channels.
+
+    See Also
+    --------
+    s2dq.space_to_depth : the rearrangement
+    s2dq.reference.preprocess : the same in plain NumPy
+
+    Notes
+    -----
+    A Preprocessor never changes after it is made, can be pickled, and may be called from many threads. Its keywords
+    are attributes of the same names. Frames are read in place, with their own strides: crops cost no copy. Spare
+    lanes of a packed result hold 0.
+
+    References
+    ----------
+    ONNX QuantizeLinear for the rounding (half to even) and saturation; ``scale`` is rounded to float32, as models
+    store it.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> pre = s2dq.Preprocessor(scale=1 / 255, zero_point=-128)
+    >>> frame = np.array([[[0, 100, 255]]], np.uint8)
+    >>> pre(frame)
+    array([[[[-128,  -28,  127]]]], dtype=int8)
+
+    A 480x640 frame for a network that takes 640x640, space-to-depth'ed, in words of four channels:
+
+    >>> pre = s2dq.Preprocessor(scale=1 / 255, zero_point=-128, size=640, block_size=2, data_format="NCHW_VECT_C")
+    >>> pre(np.zeros((480, 640, 3), np.uint8)).shape
+    (1, 3, 320, 320, 4)
+    >>> pre.geometry(480, 640)
+    Geometry(top=80, left=0)
+    """
+
+    def __init__(
+        self,
+        *,
+        scale=None,
+        zero_point=0,
+        dtype="int8",
+        mean=None,
+        std=None,
+        rescale=1 / 255,
+        input_format="NHWC",
+        data_format="NHWC",
+        block_size=1,
+        mode="DCR",
+        vect=4,
+        reverse_channels=False,
+        size=None,
+        pad_value=114,
+        num_threads=None,
+    ):
+        self.__dict__["_settings"] = frame_settings(
+            "Preprocessor", scale, zero_point, dtype, mean, std, rescale, input_format, data_format, block_size, mode,
+            vect, reverse_channels, size, pad_value, num_threads,
+        )  # fmt: skip
+        # Attributes in canonical form, under the names of the keywords.
+        settings = self._settings
+        self.__dict__.update(
+            {name: value for name, value in settings._asdict().items() if name in _KEYWORDS},
+            dtype=settings.dtype.name,
+            block_size=settings.block,
+            mean=None if mean is None else settings.mean,
+            std=None if std is None else settings.std,
+            num_threads=settings.num_threads or None,
+        )
+        self.__dict__["_tables"] = _tables(settings)
+        self.__dict__["_fill"] = _fill(settings, self._tables)
+
+    def __call__(self, frames, out=None):
+        """Preprocess one frame or a batch.
+
+        Parameters
+        ----------
+        frames : array_like of uint8, shape (H, W, C) or (N, H, W, C)
+            (C, H, W) or (N, C, H, W) with ``input_format="NCHW"``. Read in place, whatever the strides.
+        out : ndarray, optional
+            Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `frames`; a slot
+            ``ring[i:i+1]`` of a preallocated ring will do.
+
+        Returns
+        -------
+        ndarray
+            `out`, or a fresh array; always with N. Its spatial extents are those of `size` (or of the frame) divided
+            by `block_size`, its channels ``C*bH*bW``.
+
+        Raises
+        ------
+        TypeError
+            Frames that are no array of uint8; an `out` of another kind or dtype.
+        ValueError
+            A frame larger than `size`, or not divisible by `block_size`; another number of channels than the keywords
+            tell; an unfit `out`.
+        MemoryError
+            No memory for the result.
+
+        Examples
+        --------
+        >>> import numpy as np, s2dq
+        >>> pre = s2dq.Preprocessor(scale=1.0, rescale=1.0, dtype="uint8", size=2)
+        >>> ring = np.empty((8, 2, 2, 1), np.uint8)
+        >>> pre(np.full((1, 2, 1), 7, np.uint8), out=ring[3:4])[0, ..., 0]
+        array([[  7,   7],
+               [114, 114]], dtype=uint8)
+        """
+        call = frame_call("Preprocessor", self._settings, frames, out)
+        # A view of bytes: the tables already hold the bit patterns of the dtype.
+        _kernels.run(program_of(call.problem), call.x, call.out, self._fill, self._tables, call.num_threads)
+        return call.result
+
+    def geometry(self, height, width):
+        """Where a frame lies on the canvas.
+
+        Parameters
+        ----------
+        height, width : int
+            Of the frame, in pixels.
+
+        Returns
+        -------
+        Geometry
+            ``(top, left)``: rows above and columns left of the frame, in pixels before space-to-depth. A box found at
+            (x, y) lies at (x - left, y - top) in the frame.
+
+        Raises
+        ------
+        TypeError
+            Not integers.
+        ValueError
+            A frame larger than `size`, or not divisible by `block_size` where there is no `size`.
+
+        Examples
+        --------
+        >>> import s2dq
+        >>> s2dq.Preprocessor(scale=1 / 255, size=(4, 5)).geometry(3, 2)
+        Geometry(top=0, left=1)
+        """
+        return Geometry(*frame_margins("Preprocessor.geometry", self._settings, height, width))
+
+    def __repr__(self):
+        shown = (f"{name}={getattr(self, name)!r}" for name in _KEYWORDS)
+        return f"Preprocessor({', '.join(shown)})"
+
+    def __eq__(self, other):
+        return self._settings == other._settings if isinstance(other, Preprocessor) else NotImplemented
+
+    def __hash__(self):
+        return hash(self._settings)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"Preprocessor: {name} cannot be set; a Preprocessor never changes, make another one")
+
+    def __delattr__(self, name):
+        raise AttributeError(f"Preprocessor: {name} cannot be deleted; a Preprocessor never changes")
+
+    def __reduce__(self):
+        return _rebuild, ({name: getattr(self, name) for name in _KEYWORDS},)
+
+
+_KEYWORDS = tuple(name for name in inspect.signature(Preprocessor).parameters)
+
+
+def _rebuild(keywords):
+    return Preprocessor(**keywords)
+
+
+def _tables(settings: FrameSettings) -> np.ndarray:
+    """One 256-byte table, or one per channel: the bit patterns of the quantized grey levels, read-only."""
+    count = settings.channels or 1
+    levels = np.arange(256, dtype=np.float64)
+    mean = np.broadcast_to(settings.mean, count)[:, np.newaxis]
+    std = np.broadcast_to(settings.std, count)[:, np.newaxis]
+    info = np.iinfo(settings.dtype)
+    with np.errstate(over="ignore"):  # infinities saturate like any other large value
+        normalised = (levels * settings.rescale - mean) / std
+        steps = np.rint(normalised / np.float64(np.float32(settings.scale)))
+    quantized = np.clip(steps + settings.zero_point, info.min, info.max).astype(settings.dtype)
+    tables = quantized.view(np.uint8).reshape(-1)
+    tables.flags.writeable = False
+    return tables
+
+
+def _fill(settings: FrameSettings, tables: np.ndarray) -> bytes:
+    """Fill values of a run: the lane byte 0, then the pad level of each channel after its table."""
+    rows = tables.reshape(-1, 256)
+    levels = np.broadcast_to(settings.pad_value, len(rows))
+    return bytes([0, *(int(row[level]) for row, level in zip(rows, levels))])
