@@ -1,0 +1,299 @@
+"""The planner alone: tables of given -> expected, and plans broken on purpose that the checker must notice."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import s2dq
+from checker import check
+from s2dq import _plan, operators, reference
+from s2dq._layout import LAYOUTS, DepthProblem, contiguous_steps, deep_digits
+from s2dq._plan import Axis, Plan, canonical, cut_deep, digit_atoms, loop_order, split_range
+
+# ---------------------------------------------------------------------------------------------------- windows
+
+
+@pytest.mark.parametrize(
+    ("extents", "lo", "hi", "boxes"),
+    [
+        ((5,), 1, 4, [((1, 4),)]),
+        ((5,), 3, 3, []),
+        ((3, 2), 0, 6, [((0, 3), (0, 2))]),
+        ((3, 2), 1, 5, [((0, 1), (1, 2)), ((1, 2), (0, 2)), ((2, 3), (0, 1))]),
+        ((3, 2), 2, 4, [((1, 2), (0, 2))]),
+        ((4, 4), 5, 7, [((1, 2), (1, 3))]),
+        ((2, 8, 4), 0, 38, [((0, 1), (0, 8), (0, 4)), ((1, 2), (0, 1), (0, 4)), ((1, 2), (1, 2), (0, 2))]),
+    ],
+)
+def test_split_range_table(extents, lo, hi, boxes):
+    assert list(split_range(extents, lo, hi)) == boxes
+
+
+@pytest.mark.parametrize("extents", [(7,), (3, 4), (1, 5), (2, 3, 2), (3, 1, 4)])
+def test_split_range_covers_each_number_once(extents):
+    total = int(np.prod(extents))
+    for lo, hi in product(range(total + 1), repeat=2):
+        hits = np.zeros(extents, int)
+        for box in split_range(extents, lo, hi):
+            assert all(start < stop for start, stop in box)
+            hits[tuple(slice(*digits) for digits in box)] += 1
+        numbers = np.arange(total).reshape(extents)
+        np.testing.assert_array_equal(hits, (numbers >= lo) & (numbers < hi), err_msg=f"{extents} {lo} {hi}")
+
+
+# ------------------------------------------------------------------------------------------------- normaliser
+
+
+@pytest.mark.parametrize(
+    ("given", "width", "expected"),
+    [
+        # Axes of one vanish, and a run contiguous on both sides becomes the granule.
+        ([Axis(1, 99, 99), Axis(4, 1, 1)], 1, (4, ())),
+        # Destination order.
+        ([Axis(3, 1, 2), Axis(2, 4, 6)], 1, (1, (Axis(2, 4, 6), Axis(3, 1, 2)))),
+        # Neighbours whose steps chain on both sides merge; whose steps chain on one side do not.
+        ([Axis(2, 24, 12), Axis(3, 8, 4)], 2, (2, (Axis(6, 8, 4),))),
+        ([Axis(2, 25, 12), Axis(3, 8, 4)], 2, (2, (Axis(2, 25, 12), Axis(3, 8, 4)))),
+        # RGB, b = 2: (bx c) is one granule of 6 bytes.
+        (
+            [Axis(320, 6, 12), Axis(2, 1920, 6), Axis(2, 3, 3), Axis(3, 1, 1)],
+            1,
+            (6, (Axis(320, 6, 12), Axis(2, 1920, 6))),
+        ),
+        # A broadcast source and a lookup table have steps of their own.
+        ([Axis(2, 0, 3), Axis(3, 0, 1)], 1, (1, (Axis(6, 0, 1),))),
+        ([Axis(2, 3, 3), Axis(3, 1, 1, 256)], 1, (1, (Axis(2, 3, 3), Axis(3, 1, 1, 256)))),
+        # A negative source never joins the granule.
+        ([Axis(4, -1, 1)], 1, (1, (Axis(4, -1, 1),))),
+        # Very long runs stay an axis, so that threads can share them.
+        ([Axis(1 << 20, 1, 1)], 1, (1, (Axis(1 << 20, 1, 1),))),
+        ([], 8, (8, ())),
+    ],
+)
+def test_canonical_table(given, width, expected):
+    assert canonical(given, width) == expected
+
+
+@pytest.mark.parametrize(
+    ("axes", "order"),
+    [
+        ((Axis(64, 4, 1), Axis(2, 1, 64)), (1, 0)),
+        ((Axis(64, 4, 1), Axis(16, 1, 64)), (0, 1)),
+        ((Axis(3, 4, 1), Axis(2, 1, 64)), (0, 1)),
+        ((Axis(2, 7, 9), Axis(64, 4, 1), Axis(2, 1, 64)), (0, 2, 1)),
+    ],
+)
+def test_loop_order_table(axes, order):
+    assert loop_order(axes) == tuple(axes[i] for i in order)
+
+
+# --------------------------------------------------------------------------------------------------- channels
+
+
+@pytest.mark.parametrize(
+    ("digits", "lanes", "cut"),
+    [
+        ([("h", 2), ("w", 2), ("c", 64)], 4, {"c": 4}),
+        ([("h", 2), ("w", 2), ("c", 4)], 4, {}),
+        ([("h", 2), ("w", 2), ("c", 3)], 4, None),  # RGB in words of 4: words straddle pixels
+        ([("h", 2), ("w", 2), ("c", 3)], 3, {}),
+        ([("h", 2), ("w", 2), ("c", 3)], 6, {}),
+        ([("h", 2), ("w", 2), ("c", 1)], 2, {}),
+        ([("h", 2), ("w", 2), ("c", 1)], 8, None),  # a last word half full, and no channel on top
+        ([("h", 1), ("w", 1), ("c", 3)], 4, {"c": 4}),  # ragged, but on top
+        ([("c", 16), ("h", 2), ("w", 2)], 8, {"c": 2}),
+        ([("c", 3), ("h", 2), ("w", 2)], 8, {"c": 2}),
+        ([("c", 3), ("h", 3), ("w", 3)], 4, None),
+        ([("c", 3), ("h", 2), ("w", 4)], 2, {"w": 2}),
+        ([("c", 5), ("h", 2), ("w", 2)], 1, {}),
+    ],
+)
+def test_cut_deep_table(digits, lanes, cut):
+    assert cut_deep(digits, lanes) == cut
+
+
+@pytest.mark.parametrize(
+    ("extent", "cuts", "atoms"),
+    [
+        (6, [], [(1, 6)]),
+        (6, [1, 0], [(1, 6)]),
+        (64, [4], [(4, 16), (1, 4)]),
+        (70, [32, 4], [(32, 3), (4, 8), (1, 4)]),
+        (12, [4, 6], None),
+        (3, [4], [(4, 1), (1, 4)]),
+    ],
+)
+def test_digit_atoms_table(extent, cuts, atoms):
+    assert digit_atoms(extent, cuts) == atoms
+
+
+@pytest.mark.parametrize(("mode", "digits"), [("DCR", "hwc"), ("CRD", "chw"), ("focus", "whc")])
+def test_deep_digits_table(mode, digits):
+    assert deep_digits(mode, ("h", "w")) == tuple(digits)
+
+
+# ------------------------------------------------------------------------------------------------------ plans
+
+
+def depth_problem(shape, block, source, target, mode="DCR", itemsize=1, lanes=0, margins=((0, 0), (0, 0))):
+    """A space-to-depth problem on a C-contiguous tensor whose layouts have two spatial axes."""
+    sizes = dict(zip(LAYOUTS[source].axes, shape))
+    space = (sizes["h"], sizes["w"])
+    blocks = tuple((extent + sum(m)) // b for extent, b, m in zip(space, block, margins))
+    deep = sizes["c"] * block[0] * block[1]
+    dst = {"n": sizes["n"], "h": blocks[0], "w": blocks[1], "c": deep, "v": lanes}
+    dst["cb"] = -(-deep // lanes) if lanes else 0
+    return DepthProblem(
+        to_depth=True, source=LAYOUTS[source], target=LAYOUTS[target], mode=mode,
+        steps=contiguous_steps(shape, itemsize), itemsize=itemsize, batch=sizes["n"], blocks=blocks, block=block,
+        lo=tuple(m[0] for m in margins), space=space, channels=sizes["c"], src_lanes=0, dst_lanes=lanes,
+        dst_shape=tuple(dst[axis] for axis in LAYOUTS[target].axes),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        (depth_problem((1, 4, 4, 3), (2, 2), "NHWC", "NHWC"), "[] {X+0->Y+0 6B 2:24>24 2:6>12 2:12>6}"),
+        (depth_problem((1, 4, 4, 3), (1, 1), "NHWC", "NHWC"), "[] {X+0->Y+0 48B}"),
+        (depth_problem((1, 2, 2, 2), (2, 2), "NHWC", "NHWC", "CRD"), "[] {X+0->Y+0 1B 2:1>4 4:2>1}"),
+        (
+            # Words of 4 from RGB blocks: scratch rows of 12 channels, then words.
+            depth_problem((1, 4, 4, 3), (2, 2), "NHWC", "NCHW_VECT_C", lanes=4),
+            "[2:24>8] {X+0->T+0 6B 2:6>12 2:12>6 ; T+0->Y+0 4B 3:4>16 2:12>4}",
+        ),
+        (
+            # One row of padding above: the rest of its block is copied, the row itself filled.
+            depth_problem((1, 3, 2, 1), (2, 2), "NHWC", "NHWC", margins=((1, 0), (0, 0))),
+            "[] {X+0->Y+2 2B} | [] {X+2->Y+4 4B} | [] {F+1->Y+0 1B 2:0>1}",
+        ),
+        (depth_problem((0, 4, 4, 3), (2, 2), "NHWC", "NHWC"), "nothing"),
+    ],
+)
+def test_plan_on_one_line(problem, text):
+    assert str(_plan.plan_depth(problem)) == text
+
+
+def test_plan_is_immutable_and_hashable():
+    problem = depth_problem((1, 4, 4, 3), (2, 2), "NHWC", "NCHW_VECT_C", lanes=4)
+    plan = _plan.plan_depth(problem)
+    assert hash(plan) == hash(_plan.plan_depth(problem))
+    assert all(isinstance(number, int) for number in plan.encode())
+    with pytest.raises(AttributeError):
+        plan.scratch = 0
+
+
+def test_plans_are_cached_in_one_bounded_place():
+    x = np.zeros((1, 4, 4, 3), np.uint8)
+    operators.program_of.cache_clear()
+    for _ in range(3):
+        s2dq.space_to_depth(x, 2)
+    info = operators.program_of.cache_info()
+    assert (info.misses, info.hits) == (1, 2)
+    assert info.maxsize is not None
+
+
+# --------------------------------------------------------------------------------------------------- sabotage
+
+SABOTAGED = {
+    "plain": ((1, 4, 4, 4), {"block_size": 2}),
+    "padded": ((1, 3, 3, 4), {"block_size": 2, "paddings": [[1, 0], [0, 1]], "pad_value": 9}),
+    "chained": ((1, 4, 4, 3), {"block_size": 2, "out_format": "NCHW_VECT_C"}),
+}
+
+
+def rebuilt(plan, change):
+    """The plan with `change` applied to every box, None dropping it."""
+    segments = []
+    for segment in plan.segments:
+        boxes = tuple(box for box in map(change, segment.boxes) if box is not None)
+        if boxes:
+            segments.append(segment._replace(boxes=boxes))
+    return Plan(tuple(segments), plan.scratch)
+
+
+def swapped_steps(plan):
+    """Two loops of equal length step through the source in each other's place."""
+    def change(box):
+        for i, j in product(range(len(box.axes)), repeat=2):
+            a, b = box.axes[i], box.axes[j]
+            if i < j and a.extent == b.extent and a.src != b.src:
+                axes = list(box.axes)
+                axes[i], axes[j] = a._replace(src=b.src), b._replace(src=a.src)
+                return box._replace(axes=tuple(axes))
+        return box
+    return rebuilt(plan, change)
+
+
+def short_loop(plan):
+    """The last round of a loop is never run: bytes stay unwritten."""
+    def change(box):
+        if not box.axes or box.target != _plan.Y:
+            return box
+        first = box.axes[0]
+        return box._replace(axes=(first._replace(extent=first.extent - 1), *box.axes[1:]))
+    return rebuilt(plan, change)
+
+
+def narrow_granule(plan):
+    """The last byte of every granule is forgotten."""
+    return rebuilt(plan, lambda box: box._replace(width=box.width - 1) if box.width > 1 else box)
+
+
+def shifted_source(plan):
+    """The source is read one byte early wherever that stays inside."""
+    return rebuilt(plan, lambda box: box._replace(src_offset=box.src_offset - 1) if box.src_offset else box)
+
+
+def lost_box(plan):
+    """The last box is lost."""
+    *rest, last = plan.segments
+    segments = (*rest, last._replace(boxes=last.boxes[:-1])) if len(last.boxes) > 1 else tuple(rest)
+    return Plan(segments, plan.scratch)
+
+
+def no_sabotage(plan):
+    return rebuilt(plan, lambda box: box)
+
+
+def run_checker(monkeypatch, rng, sabotage, case):
+    shape, arguments = SABOTAGED[case]
+    changed = []
+
+    def broken(problem):
+        plan = _plan.plan_depth(problem)
+        changed.append(sabotage(plan) != plan)
+        return sabotage(plan)
+
+    monkeypatch.setattr(operators, "plan_depth", broken)
+    operators.program_of.cache_clear()
+    try:
+        check(s2dq.space_to_depth, shape, np.int8, arguments, reference.space_to_depth, rng=rng)
+    finally:
+        operators.program_of.cache_clear()
+        assert changed, "the planner was never asked"
+    return any(changed)
+
+
+@pytest.mark.parametrize("case", SABOTAGED)
+def test_checker_accepts_the_real_plan(monkeypatch, rng, case):
+    assert not run_checker(monkeypatch, rng, no_sabotage, case)
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "case"),
+    [
+        (swapped_steps, "plain"),
+        (short_loop, "plain"),
+        (narrow_granule, "plain"),
+        (narrow_granule, "padded"),
+        (shifted_source, "padded"),
+        (lost_box, "padded"),
+        (lost_box, "chained"),
+        (short_loop, "chained"),
+    ],
+)
+def test_checker_notices_sabotage(monkeypatch, rng, sabotage, case):
+    with pytest.raises(AssertionError, match="space_to_depth"):
+        run_checker(monkeypatch, rng, sabotage, case)

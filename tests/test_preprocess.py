@@ -1,0 +1,269 @@
+"""The Preprocessor: its formula level by level, its geometry, and everything it refuses."""
+
+import pickle
+import struct
+import threading
+from itertools import product
+
+import numpy as np
+import pytest
+
+import s2dq
+from s2dq import reference
+
+IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+
+
+def float32(value):
+    """`value` rounded to float32, as a Python float."""
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+def expected_level(v, scale, zero_point, mean, std, rescale, lowest, highest):
+    """The formula in Python floats: `round` goes half to even."""
+    steps = ((v * rescale - mean) / std) / float32(scale)
+    return max(lowest, min(highest, round(steps) + zero_point))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"scale": 1 / 255, "zero_point": 0},
+        {"scale": 0.0186, "zero_point": 5, **IMAGENET},
+        {"scale": 2.0, "zero_point": 1, "rescale": 1.0},  # every odd level is a tie
+        {"scale": 1e-6, "zero_point": 100},  # saturates
+        {"scale": 0.5, "zero_point": 64, "mean": (1.0, 2.0, 3.0), "std": 0.25, "rescale": -1 / 16},
+        {"scale": 0.1, "rescale": 1e308},  # infinities saturate
+    ],
+)
+def test_every_level_of_every_channel(settings, dtype):
+    levels = np.arange(256, dtype=np.uint8)
+    frame = np.stack([levels] * 3, axis=-1).reshape(16, 16, 3)
+    result = s2dq.Preprocessor(dtype=dtype, **settings)(frame)
+    assert result.dtype == dtype and result.shape == (1, 16, 16, 3)
+    info = np.iinfo(dtype)
+    per_channel = {name: np.broadcast_to(settings.get(name, default), 3).tolist()
+                   for name, default in (("mean", 0.0), ("std", 1.0))}
+    for v, c in product(range(256), range(3)):
+        if settings.get("rescale") == 1e308:
+            expected = settings.get("zero_point", 0) if v == 0 else info.max
+        else:
+            expected = expected_level(
+                v, settings["scale"], settings.get("zero_point", 0), per_channel["mean"][c], per_channel["std"][c],
+                settings.get("rescale", 1 / 255), info.min, info.max,
+            )  # fmt: skip
+        assert result[0, v // 16, v % 16, c] == expected, f"level {v}, channel {c}"
+
+
+LAYOUT_CASES = list(product(["NHWC", "NCHW"], ["NHWC", "NCHW", "NCHW_VECT_C"], ["DCR", "CRD", "focus"], [1, 2, (3, 2)]))
+
+
+@pytest.mark.parametrize(("input_format", "data_format", "mode", "block_size"), LAYOUT_CASES)
+def test_agrees_with_reference(rng, input_format, data_format, mode, block_size):
+    for vect, channels, batch, padded, reverse in product((4, 32, 3), (1, 3, 4), (None, 2), (False, True), (False, True)):
+        height, width = (6, 12) if not padded else (5, 9)
+        shape = (height, width, channels) if input_format == "NHWC" else (channels, height, width)
+        frames = rng.integers(0, 256, shape if batch is None else (batch, *shape)).astype(np.uint8)
+        settings = {
+            "scale": 0.02, "zero_point": -3, "mean": rng.uniform(0, 1, channels).tolist(),
+            "std": rng.uniform(0.1, 1, channels), "input_format": input_format, "data_format": data_format,
+            "mode": mode, "block_size": block_size, "vect": vect, "reverse_channels": reverse,
+            "size": (6, 12) if padded else None, "pad_value": [10 * c for c in range(channels)],
+        }  # fmt: skip
+        result = s2dq.Preprocessor(**settings)(frames)
+        expected = reference.preprocess(frames, **settings)
+        np.testing.assert_array_equal(result, expected, strict=True, err_msg=f"{settings} {frames.shape}")
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCHW_VECT_C"])
+def test_large_frame_and_threads(rng, data_format):
+    frame = rng.integers(0, 256, (2, 1080, 1920, 3)).astype(np.uint8)
+    settings = {"scale": 0.02, "block_size": 2, "data_format": data_format, **IMAGENET}
+    expected = reference.preprocess(frame, **settings)
+    for num_threads in (None, 1, 2):
+        result = s2dq.Preprocessor(num_threads=num_threads, **settings)(frame)
+        np.testing.assert_array_equal(result, expected, strict=True)
+
+
+def test_one_table_serves_any_number_of_channels(rng):
+    pre = s2dq.Preprocessor(scale=1 / 255, zero_point=-128)
+    for channels in (1, 2, 3, 5):
+        frame = rng.integers(0, 256, (4, 4, channels)).astype(np.uint8)
+        np.testing.assert_array_equal(pre(frame)[0], (frame ^ 0x80).view(np.int8))
+
+
+def test_spare_lanes_hold_raw_zero_and_padding_the_grey_level():
+    pre = s2dq.Preprocessor(scale=1 / 255, zero_point=-128, size=(1, 3), data_format="NCHW_VECT_C", pad_value=255)
+    result = pre(np.zeros((1, 1, 3), np.uint8))
+    grey, black = [127, 127, 127, 0], [-128, -128, -128, 0]
+    assert result.tolist() == [[[[grey, black, grey]]]]
+
+
+def test_crop_is_read_in_place_and_results_go_into_a_ring(rng):
+    video = rng.integers(0, 256, (100, 200, 3)).astype(np.uint8)
+    pre = s2dq.Preprocessor(scale=1 / 255, zero_point=-128, block_size=2)
+    ring = np.full((4, 20, 30, 12), 99, np.int8)
+    slot = ring[2:3]
+    crop = video[10:50, 20:80]
+    assert pre(crop, out=slot) is slot
+    np.testing.assert_array_equal(ring[2:3], reference.preprocess(crop, scale=1 / 255, zero_point=-128, block_size=2))
+    assert (ring[[0, 1, 3]] == 99).all()
+    mirrored = pre(video[::-1, ::-1])
+    np.testing.assert_array_equal(mirrored, pre(np.ascontiguousarray(video[::-1, ::-1])))
+
+
+@pytest.mark.parametrize(
+    ("size", "frame", "offsets"),
+    [
+        (640, (480, 640), (80, 0)),
+        ((5, 7), (2, 4), (1, 1)),  # the odd pixel is at the bottom and right
+        ((4, 4), (4, 4), (0, 0)),
+        ((4, 4), (0, 3), (2, 0)),
+        (None, (3, 9), (0, 0)),
+    ],
+)
+def test_geometry(size, frame, offsets):
+    pre = s2dq.Preprocessor(scale=1.0, rescale=1.0, dtype="uint8", size=size, pad_value=255)
+    geometry = pre.geometry(*frame)
+    assert geometry == offsets and (geometry.top, geometry.left) == offsets
+    image = np.full((*frame, 1), 7, np.uint8)
+    rows, columns = np.nonzero(pre(image)[0, ..., 0] == 7)
+    if image.size:
+        assert (rows.min(), columns.min()) == offsets
+        assert (rows.max() - rows.min() + 1, columns.max() - columns.min() + 1) == frame
+
+
+def test_empty_batches_and_frames():
+    pre = s2dq.Preprocessor(scale=1.0)
+    assert pre(np.zeros((0, 4, 4, 3), np.uint8)).shape == (0, 4, 4, 3)
+    assert pre(np.zeros((2, 0, 4, 3), np.uint8)).shape == (2, 0, 4, 3)
+    assert pre(np.zeros((2, 4, 4, 0), np.uint8)).shape == (2, 4, 4, 0)
+
+
+def test_keywords_are_attributes_that_stay(rng):
+    pre = s2dq.Preprocessor(scale=0.1, zero_point=3, dtype=np.uint8, size=8, **IMAGENET)
+    assert (pre.scale, pre.zero_point, pre.dtype, pre.size, pre.mean) == (0.1, 3, "uint8", (8, 8), IMAGENET["mean"])
+    assert pre.rescale == 1 / 255 and pre.data_format == "NHWC" and pre.num_threads is None
+    with pytest.raises(AttributeError, match="scale cannot be set"):
+        pre.scale = 1.0
+    with pytest.raises(AttributeError, match="cannot be deleted"):
+        del pre.scale
+    assert "scale=0.1" in repr(pre) and "pad_value=114" in repr(pre)
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle(protocol):
+    pre = s2dq.Preprocessor(scale=0.1, size=8, pad_value=(1, 2, 3), block_size=(2, 1), **IMAGENET)
+    copy = pickle.loads(pickle.dumps(pre, protocol))
+    assert copy == pre and hash(copy) == hash(pre) and copy != s2dq.Preprocessor(scale=0.2)
+    frame = np.arange(8 * 8 * 3, dtype=np.uint8).reshape(8, 8, 3)
+    np.testing.assert_array_equal(copy(frame), pre(frame))
+
+
+def test_many_threads_share_one(rng):
+    pre = s2dq.Preprocessor(scale=0.02, block_size=2, data_format="NCHW_VECT_C", **IMAGENET)
+    frames = rng.integers(0, 256, (16, 32, 32, 3)).astype(np.uint8)
+    expected = [pre(frame) for frame in frames]
+    wrong = []
+
+    def work(i):
+        for _ in range(50):
+            if not np.array_equal(pre(frames[i]), expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+FRAME = np.zeros((4, 4, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"scale": None}, ValueError, "scale must be given"),
+        ({"scale": 0}, ValueError, "scale must be above 0"),
+        ({"scale": -1.0}, ValueError, "scale must be above 0"),
+        ({"scale": 5e-324}, ValueError, "float32"),
+        ({"scale": 1e300}, ValueError, "float32"),
+        ({"scale": float("nan")}, ValueError, "scale must be finite"),
+        ({"scale": "1"}, TypeError, "scale must be a real number"),
+        ({"scale": True}, TypeError, "scale must be a real number"),
+        ({"scale": [0.1, 0.2]}, TypeError, "scale must be a real number"),
+        ({"zero_point": 128}, ValueError, "zero_point 128"),
+        ({"zero_point": -1, "dtype": "uint8"}, ValueError, "zero_point must be at least 0"),
+        ({"zero_point": 1.0}, TypeError, "zero_point must be an integer"),
+        ({"dtype": "int16"}, TypeError, "dtype must be int8 or uint8"),
+        ({"dtype": "float32"}, TypeError, "dtype must be int8 or uint8"),
+        ({"dtype": None}, TypeError, "dtype must be int8 or uint8"),
+        ({"dtype": "nonsense"}, TypeError, "dtype must be int8 or uint8"),
+        ({"std": 0.0}, ValueError, "std must be above 0"),
+        ({"std": (1.0, -1.0, 1.0)}, ValueError, "std must be above 0"),
+        ({"mean": "0.5"}, TypeError, "mean must be a real number"),
+        ({"mean": []}, ValueError, "mean must be a number or one per channel"),
+        ({"mean": (0.1, float("inf"), 0.2)}, ValueError, r"mean\[1\] must be finite"),
+        ({"mean": (0.1, 0.2), "std": (1.0, 1.0, 1.0)}, ValueError, "disagree"),
+        ({"rescale": 0}, ValueError, "rescale must not be 0"),
+        ({"rescale": None}, TypeError, "rescale must be a real number"),
+        ({"input_format": "NCHW_VECT_C"}, ValueError, "input_format must be one of"),
+        ({"data_format": "NDHWC"}, ValueError, "data_format must be one of"),
+        ({"data_format": 5}, TypeError, "data_format must be a str"),
+        ({"mode": "dcr"}, ValueError, "mode must be one of"),
+        ({"block_size": 0}, ValueError, "block_size must be at least 1"),
+        ({"block_size": True}, TypeError, "block_size must be an integer"),
+        ({"block_size": (2, 2, 2)}, ValueError, "block_size must be an integer or 2"),
+        ({"vect": 0}, ValueError, "vect must be at least 1"),
+        ({"reverse_channels": 1}, TypeError, "reverse_channels must be True or False"),
+        ({"size": 0}, ValueError, "size must be at least 1"),
+        ({"size": (5, 4), "block_size": 2}, ValueError, "height 5 of size is not divisible"),
+        ({"pad_value": 256}, ValueError, "pad_value must be a grey level"),
+        ({"pad_value": 1.5}, ValueError, "pad_value must be a grey level"),
+        ({"pad_value": None}, TypeError, "pad_value must be a real number"),
+        ({"num_threads": 0}, ValueError, "num_threads must be at least 1"),
+        ({"num_threads": 2.0}, TypeError, "num_threads must be an integer"),
+    ],
+)
+def test_bad_keywords(settings, error, words):
+    with pytest.raises(error, match=f"^Preprocessor: .*{words}") as caught:
+        s2dq.Preprocessor(**{"scale": 1.0, **settings})
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
+    ("settings", "frames", "out", "error", "words"),
+    [
+        ({}, FRAME.astype(np.int8), None, TypeError, "frames must be uint8, not int8"),
+        ({}, FRAME.astype(np.float32), None, TypeError, "frames must be uint8"),
+        ({}, None, None, TypeError, "NoneType"),
+        ({}, np.ma.masked_array(FRAME), None, TypeError, "masked"),
+        ({}, FRAME[0], None, ValueError, "dimensions"),
+        ({}, FRAME[None, None], None, ValueError, "dimensions"),
+        ({"mean": (0.1, 0.2)}, FRAME, None, ValueError, "frames have 3 channels"),
+        ({"size": 3}, FRAME, None, ValueError, "larger than size"),
+        ({"block_size": 3}, FRAME, None, ValueError, "height 4 is not divisible by block_size 3"),
+        ({}, FRAME, np.zeros((1, 4, 4, 3), np.uint8), TypeError, "out must have dtype int8"),
+        ({}, FRAME, np.zeros((4, 4, 3), np.int8), ValueError, "out must have shape"),
+        ({}, FRAME, np.zeros((1, 4, 4, 6), np.int8)[..., ::2], ValueError, "out must be C-contiguous"),
+        ({}, FRAME, FRAME[None].view(np.int8), ValueError, "out must not overlap"),
+        ({}, FRAME, [[0]], TypeError, "out must be an ndarray"),
+    ],
+)
+def test_bad_calls(settings, frames, out, error, words):
+    pre = s2dq.Preprocessor(scale=1.0, **settings)
+    before = out.copy() if isinstance(out, np.ndarray) else None
+    with pytest.raises(error, match=f"^Preprocessor: .*{words}") as caught:
+        pre(frames, out=out)
+    assert type(caught.value) is error
+    if before is not None:
+        np.testing.assert_array_equal(out, before)
+
+
+@pytest.mark.parametrize(("arguments", "error"), [((5, 4), ValueError), ((1.5, 4), TypeError), ((-1, 4), ValueError)])
+def test_bad_geometry(arguments, error):
+    with pytest.raises(error, match="^Preprocessor.geometry: "):
+        s2dq.Preprocessor(scale=1.0, size=4).geometry(*arguments)
