@@ -61,7 +61,8 @@ LAYOUT_CASES = list(product(["NHWC", "NCHW"], ["NHWC", "NCHW", "NCHW_VECT_C"], [
 
 @pytest.mark.parametrize(("input_format", "data_format", "mode", "block_size"), LAYOUT_CASES)
 def test_agrees_with_reference(rng, input_format, data_format, mode, block_size):
-    for vect, channels, batch, padded, reverse in product((4, 32, 3), (1, 3, 4), (None, 2), (False, True), (False, True)):
+    choices = product((4, 32, 3), (1, 3, 4), (None, 2), (False, True), (False, True))
+    for vect, channels, batch, padded, reverse in choices:
         height, width = (6, 12) if not padded else (5, 9)
         shape = (height, width, channels) if input_format == "NHWC" else (channels, height, width)
         frames = rng.integers(0, 256, shape if batch is None else (batch, *shape)).astype(np.uint8)
