@@ -16,17 +16,17 @@ from pathlib import Path
 import numpy as np
 
 from s2dq import _kernels
-from s2dq._validate import Door
+from s2dq._validate import thread_count
 
 _LARGEST = 2**31 - 1
 
 
-def set_num_threads(num_threads):
+def set_num_threads(n):
     """Set how many threads calls without ``num_threads`` want, in this process.
 
     Parameters
     ----------
-    num_threads : int or None
+    n : int or None
         At least 1; more than possible is capped at the call. None goes back to ``S2DQ_NUM_THREADS`` or, without it,
         OpenMP's maximum.
 
@@ -49,8 +49,7 @@ def set_num_threads(num_threads):
     1
     >>> s2dq.set_num_threads(None)
     """
-    wanted = Door("set_num_threads").threads(num_threads)
-    _kernels.set_thread_cap(wanted or _from_environment)
+    _kernels.set_thread_cap(thread_count("set_num_threads", n) or _from_environment)
 
 
 def get_num_threads():

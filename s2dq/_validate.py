@@ -8,6 +8,8 @@ integers, which cannot wrap; what leaves this module fits in 63 bits.
 
 import operator
 import reprlib
+from collections.abc import Callable
+from functools import wraps
 from math import inf, isfinite, isnan, prod
 from numbers import Complex, Real
 from typing import Any, NamedTuple, NoReturn
@@ -44,7 +46,7 @@ def show(value: Any) -> str:
 class Call(NamedTuple):
     """A checked call: the arrays to run on, the problem to plan, and the two fill values.
 
-    `lane` and `pad` are zero-dimensional arrays of the dtype, or any object for dtypes that hold references.
+    `lane` and `pad` are zero-dimensional arrays of the dtype.
     """
 
     x: np.ndarray
@@ -56,6 +58,36 @@ class Call(NamedTuple):
     num_threads: int
 
 
+class Refusal(Exception):
+    """A finished message on its way to the door's edge; never leaves this module."""
+
+    def __init__(self, kind: type[Exception], text: str, cause: BaseException | None):
+        self.kind, self.text, self.cause = kind, text, cause
+
+
+def guarded(check: Callable) -> Callable:
+    """Turn what `check` ends with into one of the three exceptions a caller may see.
+
+    Arguments can run code of the caller's own (``__index__``, ``__class__``, ``__eq__`` ...) in any place; whatever it
+    raises becomes a TypeError with that as its cause. The first argument of `check` is the operator's name.
+    """
+
+    @wraps(check)
+    def door(name, *arguments):
+        try:
+            return check(name, *arguments)
+        except Refusal as refusal:
+            kind, text, cause = refusal.kind, refusal.text, refusal.cause
+        except MemoryError:
+            raise
+        except Exception as error:
+            kind, cause = TypeError, error
+            text = f"{name}: a method of an argument raised {type(error).__name__}"
+        raise kind(text) from cause
+
+    return door
+
+
 class Door:
     """Checks the arguments of one call; carries what its messages repeat."""
 
@@ -64,9 +96,9 @@ class Door:
         self.context: dict[str, Any] = {}
 
     def refuse(self, kind: type[Exception], text: str, cause: BaseException | None = None) -> NoReturn:
-        """Raise `kind` with the operator in front and the context behind."""
+        """End the call with `kind`, the operator in front and the context behind."""
         context = ", ".join(f"{key}={show(value)}" for key, value in self.context.items())
-        raise kind(f"{self.name}: {text}" + (f" ({context})" if context else "")) from cause
+        raise Refusal(kind, f"{self.name}: {text}" + (f" ({context})" if context else ""), cause)
 
     # ------------------------------------------------------------------------------------------- scalars
 
@@ -86,15 +118,16 @@ class Door:
         """One of a few names."""
         if not isinstance(value, str):
             self.refuse(TypeError, f"{argument} must be a str, not {show(value)}")
-        if value not in allowed:
-            self.refuse(ValueError, f"{argument} must be one of {', '.join(allowed)}, not {show(value)}")
-        return str(value)
+        name = str.__str__(value)  # without what a subclass may have changed
+        if name not in allowed:
+            self.refuse(ValueError, f"{argument} must be one of {', '.join(allowed)}, not {show(name)}")
+        return name
 
-    def threads(self, num_threads: Any) -> int:
+    def threads(self, num_threads: Any, argument: str = "num_threads") -> int:
         """Wanted team size; 0 where the caller does not say."""
         if num_threads is None:
             return 0
-        return min(self.integer("num_threads", num_threads, 1), 2**31 - 1)
+        return min(self.integer(argument, num_threads, 1), 2**31 - 1)
 
     def real(self, argument: str, value: Any) -> float:
         """A finite real number."""
@@ -170,6 +203,19 @@ class Door:
         self.context["x.shape"] = array.shape
         return array
 
+    def settle(self, x: Any, array: np.ndarray) -> np.ndarray:
+        """`array` as it is now, after the last argument that could run code of the caller's own.
+
+        Such code may resize `x` or give it another shape. From here on nothing of the caller's runs any more.
+        """
+        if not isinstance(x, np.ndarray):
+            return array
+        settled = np.ndarray.view(x, np.ndarray)
+        if settled.dtype != array.dtype:
+            self.refuse(TypeError, "x changed its dtype during the call")
+        self.context["x.shape"] = settled.shape
+        return settled
+
     def view(self, argument: str, value: Any) -> np.ndarray:
         """Anything NumPy can view without a copy, as a base-class array."""
         if isinstance(value, np.ma.MaskedArray):
@@ -182,7 +228,7 @@ class Door:
             rule = f"{argument} is a lazy Dask collection ({kind.__name__}), and nothing is computed behind your back"
             self.refuse(TypeError, f"{rule}; call .compute() first")
         cause = None
-        if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__"):
+        if hasattr(kind, "__dlpack__"):
             array, cause = self._from_dlpack(argument, value)
             if array is not None:
                 return array
@@ -191,9 +237,9 @@ class Door:
         except Exception as error:
             cause = cause or error
         try:
-            interface = value.__array_interface__ if hasattr(kind, "__array_interface__") else None
-            if interface is not None:
-                return self._viewed(np.asarray(_Interface(interface, value)), value)
+            return self._viewed(np.asarray(_Interface(value.__array_interface__, value)), value)
+        except AttributeError:  # no such protocol: what went wrong before says more
+            pass
         except Exception as error:
             cause = error
         rule = f"{argument} must be an array that NumPy can view in place (ndarray, buffer, CPU DLPack, "
@@ -274,19 +320,20 @@ class Door:
 
     # ------------------------------------------------------------------------------------------- elements
 
-    def element(self, argument: str, value: Any, dtype: np.dtype) -> Any:
-        """`value` as an element of `dtype`: a zero-dimensional array, or the object itself for object dtypes.
+    def element(self, argument: str, value: Any, dtype: np.dtype) -> np.ndarray:
+        """`value` as an element of `dtype`, in a zero-dimensional array.
 
         It must equal its value in the dtype: integers exactly, floats after rounding to a finite number.
         """
+        held = _zero(dtype)
         if dtype.kind == "O":
-            return value
+            held[()] = value
+            return held
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]
         check = self._elements.get(dtype.kind, Door._other)
         if dtype.isbuiltin == 2:
             check = Door._registered
-        held = np.zeros((), dtype)
         try:
             with np.errstate(all="ignore"):
                 fits = check(self, argument, value, held)
@@ -321,16 +368,19 @@ class Door:
         return whole == number
 
     def _float(self, argument: str, value: Any, held: np.ndarray) -> bool:
-        number = self._real(argument, value, held.dtype)
+        return self._rounded(self._real(argument, value, held.dtype), held)
+
+    @staticmethod
+    def _rounded(number: Any, held: np.ndarray) -> bool:
         held[...] = number
-        return bool(np.isfinite(held)) or not isfinite(number)
+        # NumPy's test for its own scalars: a longdouble may be finite beyond the range of a float.
+        finite = np.isfinite(number) if isinstance(number, np.generic) else isfinite(number)
+        return bool(np.isfinite(held)) or not finite
 
     def _complex(self, argument: str, value: Any, held: np.ndarray) -> bool:
         if isinstance(value, Complex) and not isinstance(value, Real):
-            held[...] = value
-            parts = ((held.real, value.real), (held.imag, value.imag))
-            return all(bool(np.isfinite(part)) or not isfinite(given) for part, given in parts)
-        return self._float(argument, value, held.real)
+            return self._rounded(value.real, held.real) and self._rounded(value.imag, held.imag)
+        return self._rounded(self._real(argument, value, held.dtype), held.real)
 
     def _boolean(self, argument: str, value: Any, held: np.ndarray) -> bool:
         number = value if isinstance(value, (bool, np.bool_)) else self._real(argument, value, held.dtype)
@@ -417,14 +467,21 @@ def _sized(shape: tuple[int, ...]) -> str:
     return "(" + ", ".join(show(extent) for extent in shape) + ("," if len(shape) == 1 else "") + ")"
 
 
-def _zero(dtype: np.dtype) -> Any:
-    """The dtype's zero: a zero-dimensional array, or the integer 0 for object arrays."""
-    return 0 if dtype.kind == "O" else np.zeros((), dtype)
+def _zero(dtype: np.dtype) -> np.ndarray:
+    """The dtype's zero, the integer 0 for object arrays."""
+    return np.zeros((), dtype)
 
 
 # ------------------------------------------------------------------------------------------------ operators
 
 
+@guarded
+def thread_count(name, n) -> int:
+    """Check the argument of set_num_threads; 0 stands for None."""
+    return Door(name).threads(n, "n")
+
+
+@guarded
 def depth_call(
     name, to_depth, x, block_size, data_format, mode, out_format, vect, channels, pairs, pad_value, out, num_threads
 ) -> Call:
@@ -449,6 +506,8 @@ def depth_call(
         margins = door.pairs("paddings" if to_depth else "crops", pairs, len(block))
     zero = _zero(array.dtype)
     pad = zero if pad_value is None else door.element("pad_value", pad_value, array.dtype)
+    logical = None if channels is None else door.integer("channels", channels, 0)
+    array = door.settle(x, array)
     sizes = _axes(door, array, source)
     if source.packed and target.packed and array.dtype.itemsize != 1:
         rule = "x must have an 8-bit dtype where words go in and words come out"
@@ -456,7 +515,7 @@ def depth_call(
     # Without a word about the destination's lanes the words stay as they are.
     src_lanes = sizes["v"] if source.packed else 0
     dst_lanes = (src_lanes if source.packed and out_format is None and lanes == 4 else lanes) if target.packed else 0
-    count = _channels(door, sizes, channels)
+    count = _channels(door, sizes, logical)
 
     area = prod(block)
     extents = [sizes[axis] for axis in source.spatial]
@@ -500,6 +559,7 @@ def depth_call(
     return Call(array, problem, view, result, zero, pad, wanted)
 
 
+@guarded
 def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_threads) -> Call:
     """Check a call of space_to_batch_nd (`to_batch`) or batch_to_space_nd; `pairs` is paddings or crops."""
     door = Door(name)
@@ -514,6 +574,7 @@ def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_thread
     wanted = door.threads(num_threads)
     zero = _zero(array.dtype)
     pad = zero if pad_value is None else door.element("pad_value", pad_value, array.dtype)
+    array = door.settle(x, array)
     if array.ndim < dims + 1:
         rule = f"x must have at least {dims + 1} dimensions (batch and {dims} block axes)"
         door.refuse(ValueError, f"{rule}, not {array.ndim}")
@@ -551,6 +612,7 @@ def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_thread
     return Call(array, problem, view, result, zero, pad, wanted)
 
 
+@guarded
 def pack_call(name, x, data_format, vect, pad_value, out, num_threads) -> Call:
     """Check a call of pack_vect_c."""
     door = Door(name)
@@ -558,22 +620,26 @@ def pack_call(name, x, data_format, vect, pad_value, out, num_threads) -> Call:
     source = _plain_layout(door, data_format)
     lanes = door.integer("vect", vect, 1)
     wanted = door.threads(num_threads)
-    sizes = _axes(door, array, source)
     # The default 0 means raw zero bytes, which strings, dates and records have no number for.
     raw = type(pad_value) is int and pad_value == 0
     lane = _zero(array.dtype) if raw else door.element("pad_value", pad_value, array.dtype)
+    array = door.settle(x, array)
+    sizes = _axes(door, array, source)
     return _convert(door, array, source, LAYOUTS["NCHW_VECT_C"], sizes, sizes["c"], lanes, lane, out, wanted)
 
 
+@guarded
 def unpack_call(name, x, data_format, channels, out, num_threads) -> Call:
     """Check a call of unpack_vect_c; `data_format` is the layout of the result."""
     door = Door(name)
     array = door.array(x)
     target = _plain_layout(door, data_format)
     wanted = door.threads(num_threads)
+    logical = None if channels is None else door.integer("channels", channels, 0)
+    array = door.settle(x, array)
     source = LAYOUTS["NCHW_VECT_C"]
     sizes = _axes(door, array, source)
-    count = _channels(door, sizes, channels)
+    count = _channels(door, sizes, logical)
     return _convert(door, array, source, target, sizes, count, 0, _zero(array.dtype), out, wanted)
 
 
@@ -606,10 +672,8 @@ def _axes(door: Door, array: np.ndarray, layout: Layout) -> dict[str, int]:
     return dict(zip(layout.axes, array.shape))
 
 
-def _channels(door: Door, sizes: dict[str, int], channels: Any) -> int:
-    """The logical number of channels of the source."""
-    if channels is not None:
-        channels = door.integer("channels", channels, 0)
+def _channels(door: Door, sizes: dict[str, int], channels: int | None) -> int:
+    """The logical number of channels of the source, `channels` where the caller says so."""
     if "c" in sizes:
         if channels not in (None, sizes["c"]):
             rule = f"channels {show(channels)} contradicts the {sizes['c']} channels of x"
@@ -656,6 +720,7 @@ class FrameSettings(NamedTuple):
     channels: int | None  # how many, where some keyword tells
 
 
+@guarded
 def frame_settings(
     name, scale, zero_point, dtype, mean, std, rescale, input_format, data_format, block_size, mode, vect,
     reverse_channels, size, pad_value, num_threads,
@@ -720,6 +785,7 @@ def frame_settings(
     )  # fmt: skip
 
 
+@guarded
 def frame_margins(name, settings: FrameSettings, height, width) -> tuple[int, int]:
     """Rows above and columns left of a frame on its canvas."""
     door = Door(name)
@@ -740,6 +806,7 @@ def _frame_margins(door: Door, settings: FrameSettings, frame: tuple[int, int]) 
     return (settings.size[0] - frame[0]) // 2, (settings.size[1] - frame[1]) // 2
 
 
+@guarded
 def frame_call(name, settings: FrameSettings, frames, out) -> Call:
     """Check a call of a Preprocessor; the caller adds tables and fill values."""
     door = Door(name)

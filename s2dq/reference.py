@@ -107,7 +107,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
     split = x.reshape(batch, *(part for pair in zip(extents, block) for part in pair), *rest)
     blocks, offsets, first_rest = _split_axes(len(block))
     order = [*offsets, 0, *blocks, *range(first_rest, first_rest + len(rest))]
-    return np.ascontiguousarray(split.transpose(order).reshape(prod(block) * batch, *extents, *rest))
+    return split.transpose(order).reshape(prod(block) * batch, *extents, *rest).copy()
 
 
 def batch_to_space_nd(x, block_shape, crops):
@@ -131,7 +131,7 @@ def batch_to_space_nd(x, block_shape, crops):
     pairs = (axis for i in range(dims) for axis in (dims + 1 + i, i))
     order = [dims, *pairs, *range(2 * dims + 1, 2 * dims + 1 + len(rest))]
     result = split.transpose(order).reshape(batch, *(extent * b for extent, b in zip(extents, block)), *rest)
-    return np.ascontiguousarray(_crop(result, [(0, 0), *crops, *[(0, 0)] * len(rest)]))
+    return _crop(result, [(0, 0), *crops, *[(0, 0)] * len(rest)]).copy()
 
 
 def space_to_batch(x, block_shape, paddings, *, pad_value=None):
@@ -256,12 +256,12 @@ def _channels_last(x, data_format, channels):
 
 
 def _to_layout(x, data_format, lanes):
-    """(N, spatial..., C) -> any layout, C-contiguous."""
+    """(N, spatial..., C) -> any layout, in memory of its own."""
     if data_format == "NCHW_VECT_C":
         return _pack(x, lanes, 0)
     if data_format[1] == "C":
         x = np.moveaxis(x, -1, 1)
-    return np.ascontiguousarray(x)
+    return x.copy()
 
 
 def _pack(x, lanes, pad_value):
@@ -271,7 +271,7 @@ def _pack(x, lanes, pad_value):
     padded = _filled((batch, height, width, outer * lanes), x.dtype, pad_value)
     padded[..., :count] = x
     words = padded.reshape(batch, height, width, outer, lanes)
-    return np.ascontiguousarray(words.transpose(0, 3, 1, 2, 4))
+    return words.transpose(0, 3, 1, 2, 4).copy()
 
 
 def _filled(shape, dtype, value):
