@@ -1,0 +1,525 @@
+"""The `s2dq` command: photographs to int8 model inputs, and every operator on .npy files.
+
+Top to bottom: main, the commands (preprocess, apply, info), what they share (files, messages), the values
+of options, the parser. Pillow and tqdm are imported where they are used: `apply` and `info` need neither.
+
+Exit codes: 0 done; 1 a file could not be read, processed or written; 2 bad arguments; 130 interrupted;
+141 nobody reads the output any more.
+"""
+
+import argparse
+import contextlib
+import inspect
+import json
+import math
+import os
+import secrets
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import s2dq
+
+FAILED, BAD_ARGUMENTS, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+MAX_PIXELS = 2**28  # of --size: a mistyped one is not to eat the memory
+
+
+class CommandError(Exception):
+    """A message for the user and the exit code that goes with it."""
+
+    def __init__(self, message, code=BAD_ARGUMENTS):
+        super().__init__(message)
+        self.code = code
+
+
+def main(argv=None):
+    """Run the command line and return its exit code."""
+    try:
+        return run(argv)
+    except CommandError as error:
+        complain(error)
+        return error.code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        drop_broken_stdout()
+        return BROKEN_PIPE
+    except (OSError, MemoryError) as error:
+        drop_broken_stdout()
+        complain(str(error) or type(error).__name__)
+        return FAILED
+
+
+def run(argv):
+    try:
+        args = build_parser().parse_args(argv)
+        with np.errstate(all="ignore"):  # absurd but legal --scale values overflow: no warnings
+            code = args.run(args)
+    except SystemExit:  # argparse has printed the help or the version
+        code = 0
+    if sys.stdout is not None:
+        sys.stdout.flush()  # here, where a full disk or a closed pipe can still be reported
+    return code
+
+
+# ---- s2dq preprocess
+
+
+def preprocess(args):
+    """Write a model input and its description for every image; go on past those that fail."""
+    require_pillow()
+    parameters = preprocessor_parameters(args)
+    with bad_arguments():
+        pre = s2dq.Preprocessor(**parameters, num_threads=args.num_threads)
+    warn_of_saturation(parameters)
+    jobs = plan_outputs(args.images, args.output, args.preview)
+    os.makedirs(args.output, exist_ok=True)
+
+    rows, failures = [("file", "shape", "dtype", "time")], []
+    try:
+        for image, base in progress(jobs):
+            start = time.perf_counter()
+            try:
+                tensor = preprocess_image(image, base, pre, parameters, args.preview)
+            except (OSError, TypeError, ValueError, OverflowError, MemoryError) as error:
+                failures.append(f"{image}: {describe(error)}")
+            else:
+                elapsed = f"{(time.perf_counter() - start) * 1000:.1f} ms"
+                rows.append((base + ".npy", str(tensor.shape), str(tensor.dtype), elapsed))
+    finally:  # an interrupted run, too, says what it has done
+        for failure in failures:
+            complain(failure)
+        print_table(rows)
+    return FAILED if failures else 0
+
+
+def preprocess_image(path, base, pre, parameters, preview):
+    """Read, resize, preprocess and write one image; returns the model input."""
+    image = read_rgb(path, background=rgb_background(parameters))
+    resized = letterbox_resize(image, parameters["size"])
+    tensor = pre(np.asarray(resized))
+    top, left = pre.geometry(resized.height, resized.width)
+    recipe = {
+        "s2dq": s2dq.__version__,
+        "source": os.fspath(path),
+        "source_size": {"width": image.width, "height": image.height},
+        "resized_size": {"width": resized.width, "height": resized.height},
+        "resample": "bilinear" if resized.size != image.size else None,
+        "letterbox": {
+            "ratio_x": resized.width / image.width,
+            "ratio_y": resized.height / image.height,
+            "left": left,
+            "top": top,
+            "x_source": "(x_model - left) / ratio_x",
+            "y_source": "(y_model - top) / ratio_y",
+            "unit": "pixels: of the letterboxed frame (before space_to_depth), of the upright source",
+        },
+        "preprocessor": parameters,
+        "shape": tensor.shape,
+        "dtype": str(tensor.dtype),
+    }
+    write_atomically(base + ".npy", lambda file: np.save(file, tensor, allow_pickle=False))
+    if preview:
+        picture = undo(tensor, parameters)
+        write_atomically(base + ".preview.png", lambda file: picture.save(file, format="PNG"))
+    # Written last: where there is a new description, what it describes is there.
+    text = json.dumps(recipe, indent=2) + "\n"
+    write_atomically(base + ".json", lambda file: file.write(text.encode()))
+    return tensor
+
+
+def preprocessor_parameters(args):
+    """Keywords of s2dq.Preprocessor: all that shape the result, so that the description is complete."""
+    scale, zero_point = args.scale, args.zero_point
+    if scale is None:
+        if args.mean is not None or args.std is not None or args.rescale != 1 / 255:
+            raise CommandError("--mean, --std and --rescale need --scale: its default is for values of 0..1")
+        scale = 1 / 255
+        zero_point = int(np.iinfo(args.dtype).min) if zero_point is None else zero_point
+    names = ("dtype", "mean", "std", "rescale", "data_format", "block_size", "mode", "vect",
+             "reverse_channels", "size", "pad_value")
+    return {"scale": scale, "zero_point": zero_point or 0} | {name: getattr(args, name) for name in names}
+
+
+def warn_of_saturation(parameters):
+    """Say so when scale and zero point cut grey levels off: most often one of the two is missing."""
+    grey = np.arange(256.0)[:, None] * parameters["rescale"]
+    values = (grey - (parameters["mean"] or 0.0)) / (parameters["std"] or 1.0)
+    levels = values / parameters["scale"] + parameters["zero_point"]
+    limits = np.iinfo(parameters["dtype"])
+    cut = np.any((levels < limits.min - 0.5) | (levels > limits.max + 0.5), axis=1).sum()
+    if cut:
+        text = "{} of 256 grey levels saturate in {dtype} with scale {scale:.6g} and zero point {zero_point}"
+        complain(text.format(cut, **parameters), kind="warning")
+
+
+def plan_outputs(images, directory, preview):
+    """Pairs of image and output path without suffix; refuses clashes before anything is written."""
+    suffixes = [".npy", ".json"] + [".preview.png"] * preview
+    jobs = [(image, os.path.join(directory, Path(image).stem)) for image in images]
+    inputs = {os.path.normcase(os.path.realpath(image)) for image in images}
+    writers = {}
+    for image, base in jobs:
+        for suffix in suffixes:
+            target = os.path.normcase(os.path.realpath(base + suffix))
+            if target in writers:
+                raise CommandError(f"{writers[target]} and {image} would both write {base}{suffix}")
+            if target in inputs:
+                raise CommandError(f"{image} would overwrite the input {base}{suffix}")
+            writers[target] = image
+    return jobs
+
+
+def progress(jobs):
+    """`jobs` behind a progress bar, where there are several and somebody is watching."""
+    if len(jobs) > 1 and sys.stderr is not None and sys.stderr.isatty():
+        with contextlib.suppress(ImportError):
+            from tqdm import tqdm
+
+            return tqdm(jobs, unit="image", leave=False)
+    return jobs
+
+
+# ---- images: files to 8-bit RGB, and model inputs back to pictures
+
+
+def require_pillow():
+    try:
+        import PIL.Image  # noqa: F401
+    except ImportError:
+        raise CommandError('reading images needs Pillow: pip install "s2dq[cli]"', FAILED) from None
+
+
+def read_rgb(path, background):
+    """The first frame of an image file, upright, as 8-bit RGB; transparency shows `background`."""
+    from PIL import Image, ImageOps
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd metadata, and sizes that Pillow warns of but reads
+            with Image.open(path) as image:
+                return to_rgb(ImageOps.exif_transpose(image), background)
+    except (OSError, ValueError, MemoryError):
+        raise
+    except Exception as error:  # decoders meet broken files with exceptions of every kind
+        raise ValueError(describe(error)) from error
+
+
+def to_rgb(image, background):
+    """8-bit RGB of any mode Pillow decodes. Colour profiles are not applied."""
+    from PIL import Image
+
+    if image.mode.startswith("I"):  # I;16 in either byte order, and I, which may hold 16-bit samples, too
+        samples = np.asarray(image).astype(np.int64)
+        if samples.min() < 0 or samples.max() > 65535:
+            raise ValueError("32-bit samples have no known white level: convert the image to 8 or 16 bits")
+        # Image.convert would clip at 255. 65535 is 255 * 257; the half of 257 is for rounding.
+        image = Image.fromarray(((samples + 128) // 257).astype(np.uint8))
+    if image.mode == "F":
+        raise ValueError("float samples have no known white level: convert the image to 8 or 16 bits")
+    if image.has_transparency_data:
+        canvas = Image.new("RGBA", image.size, (*background, 255))
+        image = Image.alpha_composite(canvas, image.convert("RGBA"))
+    return image.convert("RGB")
+
+
+def rgb_background(parameters):
+    """The colour of the padding as red, green, blue: --pad-value counts in the model's channel order."""
+    grey = parameters["pad_value"]
+    colour = grey if isinstance(grey, list) else [grey] * 3
+    return tuple(reversed(colour)) if parameters["reverse_channels"] else tuple(colour)
+
+
+def letterbox_resize(image, size):
+    """The image at the largest size of its own aspect ratio that fits into `size` (height, width)."""
+    if size is None:
+        return image
+    from PIL import Image
+
+    ratio = min(size[1] / image.width, size[0] / image.height)
+    fitted = max(1, round(image.width * ratio)), max(1, round(image.height * ratio))
+    return image if fitted == image.size else image.resize(fitted, Image.Resampling.BILINEAR)
+
+
+def undo(tensor, parameters):
+    """The picture that a model input stands for: each step of Preprocessor, backwards."""
+    from PIL import Image
+
+    block, data_format = parameters["block_size"], parameters["data_format"]
+    deep = 3 * (math.prod(block) if isinstance(block, list) else block**2)
+    channels = deep if data_format == "NCHW_VECT_C" else None
+    frame = s2dq.depth_to_space(
+        tensor, block, data_format, mode=parameters["mode"], out_format="NHWC", channels=channels
+    )[0]
+    values = (frame.astype(np.float64) - parameters["zero_point"]) * np.float32(parameters["scale"])
+    normalised = values * (parameters["std"] or 1.0) + (parameters["mean"] or 0.0)
+    grey = np.rint(normalised / parameters["rescale"]).clip(0, 255).astype(np.uint8)
+    return Image.fromarray(grey[..., ::-1] if parameters["reverse_channels"] else grey)
+
+
+# ---- s2dq apply, s2dq info
+
+OPERATORS = (
+    "space_to_depth", "depth_to_space", "space_to_batch_nd", "batch_to_space_nd",
+    "space_to_batch", "batch_to_space", "pack_vect_c", "unpack_vect_c",
+)  # fmt: skip
+
+
+def apply(args):
+    """Run one operator on a .npy file."""
+    given = {name: value for name, value in vars(args).items() if name in OPTIONS}
+    x = load_npy(args.source)
+    with bad_arguments():
+        result = getattr(s2dq, args.operator)(x, **given)
+    write_atomically(args.destination, lambda file: np.save(file, result, allow_pickle=False))
+    print_table([("file", "shape", "dtype"),
+                 (args.source, str(x.shape), str(x.dtype)),
+                 (args.destination, str(result.shape), str(result.dtype))])
+    return 0
+
+
+def load_npy(path):
+    """The array of a .npy file, mapped rather than read (operators take it in place) and never unpickled."""
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError, MemoryError) as error:
+        raise CommandError(f"{path}: {describe(error)}", FAILED) from error
+
+
+def info(args):
+    """Print how this build was made and what it uses."""
+    s2dq.show_config()
+    return 0
+
+
+# ---- files and messages
+
+
+def write_atomically(path, write):
+    """Call `write(file)` on a new file beside `path` and rename it: `path` is never half written."""
+    path = os.path.realpath(path)  # a symbolic link stays one
+    if os.path.exists(path) and not os.path.isfile(path):  # renaming over a device would remove it
+        raise OSError(f"cannot write {path}: not a regular file")
+    temporary = os.path.join(os.path.dirname(path), f".s2dq-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            write(file)
+        os.replace(temporary, path)
+    except OSError as error:  # name the file that was asked for
+        raise OSError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def bad_arguments():
+    """What the library refuses are the arguments of the command."""
+    try:
+        yield
+    except (TypeError, ValueError, MemoryError) as error:
+        raise CommandError(describe(error)) from error
+
+
+def describe(error):
+    """The message of an exception without the file name, or the exception's name if it has none."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def complain(message, kind="error"):
+    """One line on stderr, whatever the message holds."""
+    print(f"s2dq: {kind}: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def print_table(rows):
+    """Columns on stdout; what its encoding lacks (file names may hold anything) as escapes."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        print(line.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def drop_broken_stdout():
+    """If stdout is what failed, keep the interpreter from failing once more when it flushes at exit."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# ---- values of options
+
+
+def refuse(text, wanted):
+    raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+
+
+def number(text):
+    top, slash, bottom = text.partition("/")
+    try:
+        return float(top) / float(bottom) if slash else float(text)
+    except (ValueError, ZeroDivisionError):
+        refuse(text, "a number such as 0.0039 or 1/255")
+
+
+def integers(text):
+    try:
+        return [int(part) for part in text.split(",")] if text else []
+    except ValueError:
+        refuse(text, "an integer or a list such as 2,3")
+
+
+def integer_or_list(text):
+    values = integers(text)
+    return values[0] if len(values) == 1 else values
+
+
+def pairs(text):
+    rows = [integers(part) for part in text.split(";")] if text else []
+    if any(len(row) != 2 for row in rows):
+        refuse(text, 'pairs such as "1,1;0,0"')
+    return rows
+
+
+def scalar(text):
+    for kind in (int, float, complex):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    refuse(text, "a number")
+
+
+def per_channel(text):
+    values = [number(part) for part in text.split(",")]
+    return one_or_three(values, text, "one number or three, as in 0.485,0.456,0.406")
+
+
+def grey_levels(text):
+    values = integers(text)
+    in_range = all(0 <= value <= 255 for value in values)
+    return one_or_three(values if in_range else [], text, "a grey level of 0..255 or three of them")
+
+
+def one_or_three(values, text, wanted):
+    if len(values) not in (1, 3):
+        refuse(text, wanted)
+    return values if len(values) == 3 else values[0]
+
+
+def width_x_height(text):
+    width, _, height = text.lower().partition("x")
+    if not (width.isdecimal() and height.isdecimal() and int(width) and int(height)):
+        refuse(text, "WxH in pixels, as in 640x480")
+    if int(width) * int(height) > MAX_PIXELS:
+        refuse(text, f"a size of at most {MAX_PIXELS} pixels")
+    return int(height), int(width)
+
+
+# ---- the parser
+
+FORMATS = ("NHWC", "NCHW", "NCHW_VECT_C", "NWC", "NCW", "NDHWC", "NCDHW")
+MODES = ("DCR", "CRD", "focus")
+
+PREPROCESS_HELP = """\
+example:
+  s2dq preprocess photo.jpg -o out --size 640x640 --block-size 2 --preview
+
+Writes out/photo.npy (the model input, a batch of one), out/photo.json (how it was made, with the ratio and
+offsets that map boxes back) and with --preview out/photo.preview.png (the input, undone to a picture).
+Existing files are replaced. The pixel value v of 0..255 becomes
+  q = round((v * rescale - mean) / std / scale) + zero_point, saturated.
+Images are read upright (EXIF) as 8-bit RGB; 16-bit samples are scaled; transparency shows the colour of
+the padding; of an animation the first frame counts; colour profiles are not applied.
+A list that begins with a minus sign needs "=": --mean=-1,0,0"""
+
+APPLY_HELP = """\
+example:
+  s2dq apply space_to_depth in.npy out.npy --block-size 2 --data-format NCHW --mode CRD
+
+operators:
+  """ + "\n  ".join(OPERATORS) + """
+
+s2dq apply OPERATOR --help lists the options of one. The result has the input's dtype."""
+
+# What `apply` passes on, by the names of the operators' parameters.
+OPTIONS = {
+    "block_size": {"type": integer_or_list, "metavar": "B",
+                   "help": "edge of a block in elements: 2, or one per spatial axis: 2,3"},
+    "block_shape": {"type": integers, "metavar": "B,B", "help": "elements, per axis after the batch: 2,2"},
+    "paddings": {"type": pairs, "metavar": "P", "help": 'elements, start,end of each axis: "1,1;0,0"'},
+    "crops": {"type": pairs, "metavar": "P", "help": 'elements, start,end of each axis: "1,1;0,0"'},
+    "pad_value": {"type": scalar, "metavar": "X", "help": "what the padding holds, as stored (default 0)"},
+    "data_format": {"choices": FORMATS, "metavar": "F", "help": "layout of the input: " + " ".join(FORMATS)
+                    + " (default NHWC; for pack_vect_c and unpack_vect_c, of the unpacked side, NCHW)"},
+    "out_format": {"choices": FORMATS, "metavar": "F", "help": "layout of the result (default: unchanged)"},
+    "mode": {"choices": MODES, "help": "order of the deep channels (default DCR)"},
+    "vect": {"type": int, "metavar": "V", "help": "channels per word of NCHW_VECT_C (default 4)"},
+    "channels": {"type": int, "metavar": "C", "help": "channels that a packed input really has"},
+    "num_threads": {"type": int, "metavar": "N", "help": "upper limit; the result does not depend on it"},
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser with one-line errors and help texts laid out as written."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def error(self, message):
+        raise CommandError(f"{message} (see {self.prog} --help)")
+
+
+def build_parser():
+    parser = Parser(prog="s2dq", description="Rearrange tensors, and turn images into int8 model inputs.")
+    parser.add_argument("--version", action="version", version=f"s2dq {s2dq.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    add_preprocess(commands.add_parser("preprocess", help="images to model inputs", epilog=PREPROCESS_HELP))
+    add_apply(commands.add_parser("apply", help="one operator on a .npy file", epilog=APPLY_HELP))
+    commands.add_parser("info", help="version, compiler, instruction set, threads").set_defaults(run=info)
+    return parser
+
+
+def add_preprocess(command):
+    command.set_defaults(run=preprocess)
+    add = command.add_argument
+    add("images", nargs="+", metavar="IMAGE", help="files that Pillow reads")
+    add("-o", "--output", required=True, metavar="DIR", help="directory of the results, made if need be")
+    add("--size", type=width_x_height, metavar="WxH",
+        help="pixels; resize to fit, aspect ratio kept, and pad all round (default: as it is)")
+    add("--block-size", type=integer_or_list, default=1, metavar="B",
+        help="space_to_depth block in pixels: 2, or height,width: 2,4 (default 1: none)")
+    add("--mode", default="DCR", **OPTIONS["mode"])
+    add("--data-format", choices=FORMATS[:3], default="NHWC", help="layout of the result (default NHWC)")
+    add("--vect", default=4, **OPTIONS["vect"])
+    add("--rescale", type=number, default=1 / 255, metavar="R", help="factor on 0..255 (default 1/255)")
+    add("--mean", type=per_channel, metavar="M", help="of rescaled values: one, or 0.485,0.456,0.406")
+    add("--std", type=per_channel, metavar="S", help="of rescaled values: one, or 0.229,0.224,0.225")
+    add("--scale", type=number, metavar="S",
+        help="the model's quantization step, 0.0039 or 1/255. Without it: 1/255, with zero point -128 for "
+             "int8 and 0 for uint8, which keeps every grey level for a model that takes 0..1")
+    add("--zero-point", type=int, metavar="Z", help="stored value that means 0 (with --scale: default 0)")
+    add("--dtype", choices=("int8", "uint8"), default="int8", help="of the result (default int8)")
+    add("--pad-value", type=grey_levels, default=114, metavar="G",
+        help="grey level of padding and transparency, 0..255; one, or per channel (default 114)")
+    add("--reverse-channels", action="store_true",
+        help="the model takes BGR; --mean, --std and --pad-value are then in that order")
+    add("--num-threads", **OPTIONS["num_threads"])
+    add("--preview", action="store_true", help="also write the model input, undone to a picture")
+
+
+def add_apply(command):
+    operators = command.add_subparsers(dest="operator", metavar="OPERATOR", required=True)
+    for name in OPERATORS:
+        operator = operators.add_parser(name)
+        operator.set_defaults(run=apply)
+        operator.add_argument("source", metavar="in.npy", help="the array; it is mapped into memory")
+        operator.add_argument("destination", metavar="out.npy", help="the result; an old file is replaced")
+        for parameter in inspect.signature(getattr(s2dq, name)).parameters.values():
+            if parameter.name in OPTIONS:  # not x and out; what is not given keeps its default
+                operator.add_argument("--" + parameter.name.replace("_", "-"), dest=parameter.name,
+                                      required=parameter.default is parameter.empty,
+                                      default=argparse.SUPPRESS, **OPTIONS[parameter.name])
