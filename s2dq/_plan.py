@@ -325,20 +325,26 @@ def plan_depth(problem: DepthProblem) -> Plan:
     return direct(move) if move else _depth_chain(problem)
 
 
+def _deep_digits(p: DepthProblem) -> tuple[list[tuple[str, int]], dict[str, int]]:
+    """Digits of the deep channel with their extents, most significant first, and what one step of each weighs."""
+    block = dict(zip(p.source.spatial, p.block))
+    digits = [(name, block.get(name, p.channels)) for name in deep_digits(p.mode, p.source.spatial)]
+    weights = {name: prod(extent for _, extent in digits[i + 1:]) for i, (name, _) in enumerate(digits)}
+    return digits, weights
+
+
 def _depth_move(p: DepthProblem) -> Move | None:
     """The whole operator as one move, or None where packing words straddle groups of channels."""
     spatial = p.source.spatial
-    block = dict(zip(spatial, p.block))
     src = dict(zip(p.source.axes, p.steps))
     dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, p.itemsize)))
     space, deep = (src, dst) if p.to_depth else (dst, src)
     space_lanes, deep_lanes = (p.src_lanes, p.dst_lanes) if p.to_depth else (p.dst_lanes, p.src_lanes)
 
-    digits = [(name, block.get(name, p.channels)) for name in deep_digits(p.mode, spatial)]
+    digits, weights = _deep_digits(p)
     cuts = cut_deep(digits, deep_lanes) if deep_lanes else {}
     if cuts is None:
         return None
-    weights = {name: prod(extent for _, extent in digits[i + 1:]) for i, (name, _) in enumerate(digits)}
     c_atoms = digit_atoms(p.channels, [space_lanes, cuts.get("c", 1)])
     if c_atoms is None:
         return None
@@ -374,10 +380,10 @@ def _depth_move(p: DepthProblem) -> Move | None:
         space_offset += (p.channels - 1) * space["c"]
 
     slots = p.channels  # how many values of the channel atoms have a place in the result
-    if p.dst_lanes:
-        per_channel = 1 if not p.to_depth else prod(e for name, e in digits if weights[name] < weights["c"])
-        total = p.channels * (1 if not p.to_depth else prod(p.block))
-        slots = words(total, p.dst_lanes) * p.dst_lanes // per_channel if total == p.channels * per_channel else slots
+    unit = weights["c"] if p.to_depth else 1  # lanes of the result that one channel fills
+    topmost = not p.to_depth or p.channels * unit == p.channels * prod(p.block)
+    if p.dst_lanes and topmost:
+        slots = words(p.channels * unit, p.dst_lanes) * p.dst_lanes // unit
     reach = prod(extent for _, extent in c_atoms)
     if slots > p.channels:
         windows.append(Window(tuple(names), 0, p.channels, "lane", slots))
@@ -457,23 +463,19 @@ def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[
     step_c, step_w = (size, 1) if plain.axes[1] == "c" else (1, deep)
     step_c, step_w = step_c * p.itemsize, step_w * p.itemsize
 
-    digits = [(name, dict(zip(spatial, p.block)).get(name, p.channels)) for name in deep_digits(p.mode, spatial)]
-    weights = {name: prod(extent for _, extent in digits[i + 1:]) for i, (name, _) in enumerate(digits)}
+    _, weights = _deep_digits(p)
     space, space_lanes = (src, p.src_lanes) if p.to_depth else (dst, p.dst_lanes)
     packed, packed_lanes = (dst, p.dst_lanes) if p.to_depth else (src, p.src_lanes)
 
-    def between(extent, outside, inside, pad=0, tab=0):
-        """An atom between an outer tensor and the scratch; the caller says which is the source."""
-        return extent, outside, inside, pad, tab
-
+    # Atoms between an outer tensor and the scratch: (extent, step outside, step in the scratch, pad step, table step).
     # Space side: offsets inside the block and shallow channels.
     w = spatial[-1]
-    space_side = {w: between(size, p.block[-1] * space[w], step_w)}
+    space_side = {w: (size, p.block[-1] * space[w], step_w, 0, 0)}
     space_windows = []
     space_offset = 0
     for i, name in enumerate(spatial):
         offset = f"{name}%"
-        space_side[offset] = between(p.block[i], space[name], weights[name] * step_c)
+        space_side[offset] = (p.block[i], space[name], weights[name] * step_c, 0, 0)
         space_offset -= p.lo[i] * space[name]
         if (regions[i].lo, regions[i].hi) != (0, p.block[i]):
             window = Window((offset,), regions[i].lo, regions[i].hi, "pad" if p.to_depth else "skip")
@@ -486,7 +488,7 @@ def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[
         outside = sign * channel_step(space, weight, space_lanes)
         pad = weight * p.itemsize if p.pads > 1 else 0
         tab = 256 * weight if p.tables > 1 else 0
-        space_side[names[-1]] = between(extent, outside, weight * weights["c"] * step_c, pad, tab)
+        space_side[names[-1]] = (extent, outside, weight * weights["c"] * step_c, pad, tab)
     if p.reverse:
         space_offset += (p.channels - 1) * space["c"]
     if prod(extent for _, extent in c_atoms) > p.channels:
@@ -494,9 +496,9 @@ def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[
 
     # Packed side: words and lanes of the deep channel.
     packed_side = {
-        w: between(size, packed[w], step_w),
-        "cb": between(words(deep, packed_lanes), packed["cb"], packed_lanes * step_c),
-        "v": between(packed_lanes, packed["v"], step_c),
+        w: (size, packed[w], step_w, 0, 0),
+        "cb": (words(deep, packed_lanes), packed["cb"], packed_lanes * step_c, 0, 0),
+        "v": (packed_lanes, packed["v"], step_c, 0, 0),
     }
     packed_windows = []
     if deep % packed_lanes:
