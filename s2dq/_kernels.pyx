@@ -272,11 +272,11 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
 
 cdef void run_task(const Segment *segments, int count, const Buffers *buffers, int64_t scratch, int64_t task,
                    int *team) noexcept nogil:
-    """One task, on whichever thread picks it up."""
+    """One task, on whichever thread picks it up. OUT: the size of the team, where `team` is not NULL."""
     cdef int low = 0, high = count - 1, middle
     cdef int64_t first
     cdef const Segment *segment
-    if s2dq_thread() == 0:
+    if team:
         team[0] = s2dq_team()
     while low < high:  # the last segment that starts at or before this task
         middle = (low + high + 1) // 2
@@ -351,10 +351,12 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
             with nogil:
                 if team == 1:
                     for task in range(begin, end):
-                        run_task(segments, program.count, &buffers, program.scratch, task, &seen)
+                        run_task(segments, program.count, &buffers, program.scratch, task, NULL)
                 else:
                     for task in prange(begin, end, schedule="dynamic", chunksize=1, num_threads=team):
-                        run_task(segments, program.count, &buffers, program.scratch, task, &seen)
+                        # One task tells, so that no two threads write.
+                        run_task(segments, program.count, &buffers, program.scratch, task,
+                                 &seen if task == begin else NULL)
             begin = end
             if begin < tasks:
                 PyErr_CheckSignals()
