@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from s2dq import _kernels
-from s2dq._validate import thread_count
+from s2dq._validate import show, thread_count
 
 _LARGEST = 2**31 - 1
 
@@ -121,7 +121,7 @@ def _read_environment() -> int:
     # Plain digits only: int() also takes underscores, signs and digits of other scripts.
     value = int(text) if text.strip().isascii() and text.strip().isdigit() and len(text) < 20 else 0
     if value < 1:
-        warnings.warn(f"S2DQ_NUM_THREADS={text!r} is ignored: not an integer of at least 1", stacklevel=2)
+        warnings.warn(f"S2DQ_NUM_THREADS={show(text)} is ignored: not an integer of at least 1", stacklevel=2)
         return 0
     return min(value, _LARGEST)
 
