@@ -1,0 +1,90 @@
+"""Guards for tests: pages that nobody may touch, and child processes with a deadline.
+
+`Arena` places arrays against PROT_NONE pages, so that one byte read or written past either end kills the process;
+tests therefore use it in a child. `run_child` is how tests get one.
+"""
+
+import ctypes
+import inspect
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+
+POISON = 0xA5
+PAGE = mmap.PAGESIZE
+_PROT_NONE = 0
+
+
+class Arena:
+    """Memory between two inaccessible pages."""
+
+    def __init__(self, capacity):
+        pages = -(-capacity // PAGE)
+        self._mapping = mmap.mmap(-1, (pages + 2) * PAGE)
+        everything = np.frombuffer(self._mapping, np.uint8)
+        self.memory = everything[PAGE:-PAGE]
+        libc = ctypes.CDLL(None, use_errno=True)
+        for edge in (everything.ctypes.data, everything.ctypes.data + (pages + 1) * PAGE):
+            if libc.mprotect(ctypes.c_void_p(edge), ctypes.c_size_t(PAGE), _PROT_NONE):
+                raise OSError(ctypes.get_errno(), "mprotect")
+
+    def place(self, shape, dtype, end):
+        """Return a poisoned array whose first byte ("low") or last byte ("high") borders an inaccessible page."""
+        dtype = np.dtype(dtype)
+        size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        if size > self.memory.size:
+            raise ValueError(f"{size} bytes do not fit into an arena of {self.memory.size}")
+        self.memory[...] = POISON
+        start = 0 if end == "low" else self.memory.size - size
+        return self.memory[start : start + size].view(dtype).reshape(shape)
+
+    def untouched_outside(self, array):
+        """True where every byte of the arena that is not part of `array` still holds the poison."""
+        start = array.ctypes.data - self.memory.ctypes.data
+        outside = np.concatenate([self.memory[:start], self.memory[start + array.nbytes :]])
+        return bool((outside == POISON).all())
+
+
+def run_child(function, *arguments, helpers=(), timeout=60, env=None):
+    """Run ``function(*arguments)`` in a fresh interpreter and return what it printed.
+
+    The function and its `helpers` travel as source text: they import what they need, and arguments are literals.
+    Thread settings of this environment are not passed on; `env` adds variables. The child leads a process group of
+    its own which is killed as a whole at the deadline, because a hung grandchild would keep the pipe open.
+    """
+    sources = [textwrap.dedent(inspect.getsource(part)) for part in (*helpers, function)]
+    program = "\n\n".join([*sources, f"{function.__name__}(*{arguments!r})\n"])
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OMP_", "GOMP_", "KMP_")) and name != "S2DQ_NUM_THREADS"
+    }
+    path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    child = subprocess.Popen(
+        # -P: `import s2dq` finds the installed package even when the suite runs from the checkout.
+        [sys.executable, "-P", "-X", "faulthandler", "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**inherited, "PYTHONPATH": os.pathsep.join(path), **(env or {})},
+        start_new_session=True,
+    )
+    try:
+        output, errors = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        output, errors = child.communicate()
+        raise AssertionError(
+            f"{function.__name__}{arguments} still ran after {timeout} s\n{output}\n{errors}"
+        ) from None
+    if child.returncode:
+        raise AssertionError(
+            f"{function.__name__}{arguments} ended with {child.returncode}, env {env}\n{output}\n{errors}"
+        )
+    return output

@@ -1,0 +1,55 @@
+"""The examples in docstrings and in the README do what they say."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import s2dq
+
+README = Path(__file__).parent.parent / "README.md"
+# `__main__` runs the command when it is imported.
+MODULES = ["s2dq", *(module.name for module in pkgutil.walk_packages(s2dq.__path__, "s2dq.")
+                     if not module.name.endswith(".__main__"))]
+WITH_EXAMPLES = ("s2dq.operators", "s2dq.reference", "s2dq._threads")
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path, monkeypatch):
+    """Examples may write files, and may read those of the repository's examples/."""
+    (tmp_path / "examples").symlink_to(README.parent / "examples", target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name, capsys):
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.failed == 0, capsys.readouterr().out
+    if name in WITH_EXAMPLES:
+        assert results.attempted > 0, f"no examples in {name}"
+
+
+def test_modules_were_found():
+    assert {*WITH_EXAMPLES, "s2dq._kernels", "s2dq._plan", "s2dq.bench.cases"} <= set(MODULES), MODULES
+
+
+def python_blocks(text):
+    """The fenced ``python`` blocks of a Markdown text, and the line each starts on."""
+    for block in re.finditer(r"^```python[ \t]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        yield text.count("\n", 0, block.start()) + 1, block[1]
+
+
+def test_readme_session(capsys):
+    """All blocks, in order, as one session."""
+    runner, parser, names = doctest.DocTestRunner(), doctest.DocTestParser(), {}
+    blocks = list(python_blocks(README.read_text(encoding="utf-8")))
+    for line, block in blocks:
+        session = parser.get_doctest(block, names, f"README.md, line {line}", str(README), line)
+        assert session.examples, f"README.md, line {line}: a python block without a >>> prompt is not tested"
+        runner.run(session, clear_globs=False)
+        names = session.globs
+    assert runner.failures == 0, capsys.readouterr().out
+    assert runner.tries > 0, "README.md has no session"

@@ -1,0 +1,557 @@
+"""Threads and processes: the same bytes on any number of threads, no hang on either side of a fork.
+
+Every scenario runs in a child process that is killed at a deadline: a hang is a failure, not the end of the suite.
+"""
+
+import functools
+import os
+import re
+import sys
+
+import pytest
+
+from guarded import run_child
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
+DEADLINE = 60
+
+
+# -------------------------------------------------------------------- functions that travel into the children
+
+
+def checked_call(size=2**24, num_threads=None):
+    """Rearrange `size` bytes, check them, and return the size of the team that did it."""
+    import numpy as np
+
+    import s2dq
+    from s2dq import _kernels
+
+    x = np.arange(size // 4, dtype=np.uint32).view(np.uint8).reshape(1, 256, -1, 16)
+    result = s2dq.space_to_depth(x, 2, num_threads=num_threads)
+    rows = x.reshape(128, 2, -1, 2, 16)
+    for p in (0, 1):
+        for q in (0, 1):
+            part = result[0, :, :, 16 * (2 * p + q) : 16 * (2 * p + q + 1)]
+            if not np.array_equal(part, rows[:, p, :, q]):
+                raise AssertionError(f"wrong bytes at block position {p, q}")
+    return _kernels.last_team_size()
+
+
+def in_fork(function, *arguments):
+    """Run a function in a forked child; what it returns, as the child's exit code, comes back."""
+    import os
+    import sys
+    import traceback
+
+    sys.stdout.flush()
+    pid = os.fork()
+    if not pid:
+        code = 99
+        try:
+            code = function(*arguments)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if not 0 < code < 99:
+        raise AssertionError(f"the forked child ended with {code}")
+    return code
+
+
+HELPERS = (checked_call, in_fork)
+
+
+def print_team():
+    import s2dq
+
+    print(s2dq.get_num_threads(), checked_call(), checked_call(2**20, num_threads=2))
+
+
+@functools.cache
+def full_team():
+    """The team of a large call in an environment that says nothing about threads."""
+    return int(run_child(print_team, helpers=HELPERS).split()[0])
+
+
+# ------------------------------------------------------------------------------------------------- parallel
+
+
+def test_large_calls_are_parallel():
+    """All CPUs this process may use, by default; otherwise the scenarios below would prove little."""
+    limit, default, asked = map(int, run_child(print_team, helpers=HELPERS).split())
+    assert default == limit
+    assert asked == min(2, limit)
+    allowed = len(os.sched_getaffinity(0))
+    config = run_child(print_config)
+    if "openmp: none" in config:
+        assert limit == 1
+    elif "control group: no limit" in config:
+        assert limit == allowed
+    else:
+        assert 1 <= limit <= allowed
+
+
+def print_sizes():
+    """Team and digest of every call for 1, 2, 3, 4 and 1000 threads."""
+    import hashlib
+
+    import numpy as np
+
+    import s2dq
+    from s2dq import _kernels
+
+    rng = np.random.default_rng(20250301)
+    data = rng.integers(0, 256, 2**21 + 2**20, np.uint8)
+    calls = {
+        "s2d": lambda n: s2dq.space_to_depth(data.reshape(1, 512, 2048, 3), 2, num_threads=n),
+        "s2d chained": lambda n: s2dq.space_to_depth(
+            data.reshape(1, 512, 2048, 3), 2, out_format="NCHW_VECT_C", paddings=[[1, 1], [3, 1]], num_threads=n),
+        "s2d planes": lambda n: s2dq.space_to_depth(
+            data.reshape(1, 3, 2048, 512)[:, :, 1:-1, 1:-1], 2, "NCHW", mode="CRD", num_threads=n),
+        "d2s": lambda n: s2dq.depth_to_space(
+            data.reshape(1, 512, 512, 12), 2, out_format="NCHW", crops=[[1, 0], [0, 3]], num_threads=n),
+        "d2s from words": lambda n: s2dq.depth_to_space(
+            data.reshape(1, 3, 512, 512, 4), 2, "NCHW_VECT_C", out_format="NHWC", num_threads=n),
+        "s2b": lambda n: s2dq.space_to_batch_nd(
+            data.reshape(3, 1024, 1024), [2, 3], [[1, 1], [1, 1]], num_threads=n),
+        "b2s": lambda n: s2dq.batch_to_space_nd(
+            data.reshape(12, 512, 512), [2, 3], [[1, 0], [5, 6]], num_threads=n),
+        "pack": lambda n: s2dq.pack_vect_c(data.reshape(1, 3, 1024, 1024), num_threads=n),
+        "unpack": lambda n: s2dq.unpack_vect_c(data.reshape(1, 3, 512, 512, 4), channels=11, num_threads=n),
+        "one row": lambda n: s2dq.space_to_depth(data.reshape(1, 1, -1, 1), (1, 2), num_threads=n),
+    }
+    for name, call in calls.items():
+        for count in (1, 2, 3, 4, 1000):
+            digest = hashlib.sha256(call(count).tobytes()).hexdigest()
+            print(name, count, _kernels.last_team_size(), digest, sep=": ")
+
+
+def test_same_bytes_for_every_number_of_threads():
+    lines = [line.split(": ") for line in run_child(print_sizes).splitlines()]
+    for name in dict.fromkeys(line[0] for line in lines):
+        digests = {digest for call, _, _, digest in lines if call == name}
+        assert len(digests) == 1, f"{name} depends on the number of threads"
+        teams = {int(count): int(team) for call, count, team, _ in lines if call == name}
+        assert teams == {count: min(count, full_team()) for count in teams}, name
+
+
+def use_many_threads(count):
+    """Parallel calls from many Python threads at once; print OS threads before and after, and the digests."""
+    import os
+    import threading
+    import time
+
+    def os_threads():
+        return len(os.listdir("/proc/self/task"))
+
+    checked_call(2**20, num_threads=2)
+    before = os_threads()
+    barrier, teams = threading.Barrier(count), []
+
+    def work():
+        barrier.wait()
+        for _ in range(3):
+            teams.append(checked_call(2**20, num_threads=2))
+
+    workers = [threading.Thread(target=work) for _ in range(count)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    deadline = time.monotonic() + 20
+    while os_threads() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    print(len(teams), max(teams), os_threads() - before)
+
+
+@pytest.mark.parametrize("count", [16, 64])
+def test_many_python_threads(count):
+    """Every one gets the right bytes, and the OS threads they needed go away with them."""
+    calls, team, left = map(int, run_child(use_many_threads, count, helpers=HELPERS).split())
+    assert calls == 3 * count, "a thread failed"
+    assert team == min(2, full_team())
+    assert left == 0, f"{left} OS threads were left behind"
+
+
+# ------------------------------------------------------------------------------------------------------ fork
+
+
+def fork_after_a_parallel_call():
+    first = checked_call()
+    children = [in_fork(checked_call) for _ in range(3)]
+    print(first, *children, checked_call())
+
+
+def fork_before_any_call():
+    import s2dq  # noqa: F401 - its handlers are there
+
+    print(1, in_fork(checked_call), checked_call())
+
+
+def fork_within_a_fork():
+    """A prefork server: master, worker, and what the worker forks, each after a parallel call."""
+    def worker(depth):
+        team = checked_call()
+        if depth:
+            in_fork(worker, depth - 1)
+        return min(team, checked_call())
+
+    print(checked_call(), in_fork(worker, 3), checked_call())
+
+
+def fork_from_a_used_thread():
+    """The forking thread is the child's only one, and not the one that started Python."""
+    import threading
+
+    teams = []
+
+    def work():
+        teams.append(checked_call())
+        teams.append(in_fork(checked_call))
+        teams.append(checked_call())
+
+    checked_call()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    print(*teams)
+
+
+def fork_from_a_fresh_thread():
+    import threading
+
+    teams = [checked_call()]
+    thread = threading.Thread(target=lambda: teams.append(in_fork(checked_call)))
+    thread.start()
+    thread.join()
+    print(*teams, checked_call())
+
+
+def fork_while_another_thread_computes():
+    import threading
+
+    stop, teams = threading.Event(), []
+
+    def work():
+        while not stop.is_set():
+            teams.append(checked_call(2**20, num_threads=2))
+
+    checked_call()
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        children = [in_fork(checked_call, 2**20, 2) for _ in range(12)]
+    finally:
+        stop.set()
+        thread.join()
+    print(max(teams), min(children), checked_call())
+
+
+@pytest.mark.parametrize("scenario", [
+    fork_after_a_parallel_call, fork_before_any_call, fork_within_a_fork, fork_from_a_used_thread,
+    fork_from_a_fresh_thread, fork_while_another_thread_computes,
+], ids=lambda scenario: scenario.__name__)
+def test_fork(scenario):
+    first, *others = map(int, run_child(scenario, helpers=HELPERS, timeout=DEADLINE).split())
+    assert others, "nothing was called after the fork"
+    # The parent's team is whole again after the fork. A child may have to stay on one thread.
+    assert others[-1] == full_team()
+    assert first in (1, min(2, full_team()), full_team())
+    assert all(1 <= team <= full_team() for team in others)
+
+
+def use_process_pool(method):
+    """Workers of multiprocessing that call the operator in parallel, after the parent did."""
+    import functools
+    import multiprocessing
+
+    import numpy as np
+
+    import s2dq
+
+    team = checked_call()
+    frames = [np.full((1, 512, 512, 3), number, np.uint8) for number in range(6)]
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        call = functools.partial(s2dq.space_to_depth, block_size=2, num_threads=2)
+        results = pool.map(call, frames, chunksize=1)
+    for frame, result in zip(frames, results):
+        np.testing.assert_array_equal(result, frame.reshape(1, 256, 256, 12))
+    print(team, checked_call())
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_multiprocessing(method):
+    before, after = map(int, run_child(use_process_pool, method, helpers=HELPERS, timeout=DEADLINE).split())
+    assert before == after == full_team()
+
+
+def use_data_loader(first, worker_threads):
+    """A PyTorch DataLoader whose forked workers call the operator, as the parent does before and after.
+
+    Torch gives its workers one thread; `worker_threads` takes it at its word that they may have more.
+    """
+    import importlib
+
+    for name in ("torch", "s2dq") if first == "torch" else ("s2dq", "torch"):
+        importlib.import_module(name)
+    import numpy as np
+    import torch
+
+    import s2dq
+
+    class Frames(torch.utils.data.Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            frame = np.full((1, 512, 512, 3), index, np.uint8)
+            result = s2dq.space_to_depth(frame, 2, num_threads=2)[0]
+            return result, max(checked_call(), checked_call(2**20, num_threads=2))
+
+    def start(worker):
+        if worker_threads:
+            torch.set_num_threads(worker_threads)
+
+    team = checked_call()
+    torch.ones(2**20).sum()  # torch's own pool is running too
+    seen, teams = 0, []
+    for results, sizes in torch.utils.data.DataLoader(Frames(), batch_size=2, num_workers=2, worker_init_fn=start):
+        assert results.shape == (2, 256, 256, 12)
+        teams += sizes.tolist()
+        for frame in results:
+            assert (frame == seen).all(), seen
+            seen += 1
+    print(seen, team, checked_call(), min(teams), max(teams))
+
+
+@pytest.mark.parametrize("first", ["torch", "s2dq"])
+@pytest.mark.parametrize("worker_threads", [None, 2])
+def test_torch_data_loader(first, worker_threads):
+    """In either order of imports: the one that comes first decides whose OpenMP runtime both use."""
+    pytest.importorskip("torch")
+    output = run_child(use_data_loader, first, worker_threads, helpers=HELPERS, timeout=2 * DEADLINE)
+    seen, before, after, smallest, largest = map(int, output.split())
+    assert seen == 8
+    assert before == after == full_team()
+    assert 1 <= smallest <= largest <= min(worker_threads or 1, full_team())
+
+
+# ------------------------------------------------------------------------------------------------ how many
+
+
+@pytest.mark.parametrize("value, expected", [
+    ("1", 1), ("2", 2), ("2,2", 2), ("100000", 100000), ("0", 100000), ("-1", 100000), ("abc", 100000),
+])
+def test_omp_num_threads(value, expected):
+    """OpenMP ignores what makes no sense; what makes too much of it is capped."""
+    limit, default, asked = map(int, run_child(print_team, helpers=HELPERS, env={"OMP_NUM_THREADS": value}).split())
+    assert limit == default == min(expected, full_team())
+    assert asked == min(2, expected, full_team())
+
+
+def print_teams(rows):
+    """For rows of (num_threads=, set_num_threads()): `get_num_threads` and the team of a large call."""
+    import s2dq
+
+    for argument, setter in rows:
+        s2dq.set_num_threads(setter)
+        print(s2dq.get_num_threads(), checked_call(num_threads=argument))
+
+
+@pytest.mark.parametrize("environment, openmp", [
+    (None, None), ("1", None), ("2", None), ("100000", None), (None, "1"), ("2", "1"), ("1", "2"),
+])
+def test_precedence(environment, openmp):
+    """The argument, else the setter, else S2DQ_NUM_THREADS, else OpenMP's maximum, which caps all of them."""
+    rows = [(None, None), (None, 1), (None, 2), (1, None), (2, None), (2, 1), (1, 2), (100000, 1), (None, 100000),
+            (None, None)]
+    env = {"S2DQ_NUM_THREADS": environment, "OMP_NUM_THREADS": openmp}
+    output = run_child(print_teams, rows, helpers=HELPERS, env={name: value for name, value in env.items() if value})
+    limit = min(full_team(), int(openmp or 100000))
+    for (argument, setter), line in zip(rows, output.splitlines(), strict=True):
+        get, team = map(int, line.split())
+        default = min(limit, setter or int(environment or 100000))
+        assert get == default, f"get_num_threads() with setter {setter}"
+        assert team == (min(limit, argument) if argument else default), f"num_threads={argument}, setter {setter}"
+
+
+def print_warnings():
+    import warnings
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        import s2dq
+
+        for _ in range(3):
+            s2dq.get_num_threads()
+            checked_call(2**20, num_threads=2)
+        s2dq.set_num_threads(1)
+        s2dq.set_num_threads(None)
+    print(s2dq.get_num_threads(), checked_call())
+    for warning in caught:
+        print(warning.message)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "abc", "2.0", "0x2", "1 2", "2,2", "\u0662", "1_0", "9" * 5000])
+def test_malformed_environment_variable_is_ignored_with_one_warning(value):
+    output = run_child(print_warnings, helpers=HELPERS, env={"S2DQ_NUM_THREADS": value})
+    teams, *warnings = output.splitlines()
+    assert teams.split() == [str(full_team())] * 2
+    assert len(warnings) == 1, warnings
+    assert "S2DQ_NUM_THREADS" in warnings[0] and value[:20] in warnings[0]
+    assert len(warnings[0]) < 300
+
+
+@pytest.mark.parametrize("value, expected", [("1", 1), (" 2 ", 2), ("", 100000), ("999999999999", 100000)])
+def test_environment_variable_without_a_warning(value, expected):
+    output = run_child(print_warnings, helpers=HELPERS, env={"S2DQ_NUM_THREADS": value})
+    assert output.split() == [str(min(expected, full_team()))] * 2
+
+
+def print_limited():
+    import threading
+
+    import threadpoolctl
+
+    import s2dq
+
+    def pools():
+        return sorted((pool["internal_api"], pool["num_threads"]) for pool in threadpoolctl.threadpool_info())
+
+    checked_call()
+    before = pools()
+    with threadpoolctl.threadpool_limits(1, user_api="openmp"):
+        s2dq.set_num_threads(2)
+        print(s2dq.get_num_threads(), checked_call(), checked_call(num_threads=2))
+        s2dq.set_num_threads(None)
+    with threadpoolctl.threadpool_limits(1):
+        print(s2dq.get_num_threads(), checked_call(), checked_call(num_threads=2))
+    print(s2dq.get_num_threads(), checked_call(), checked_call(num_threads=2))
+    others = []
+    thread = threading.Thread(target=lambda: others.append(checked_call()))
+    thread.start()
+    thread.join()
+    print(*others)
+    print(pools() == before)
+
+
+def test_threadpool_limits_hold():
+    """Also against an explicit count; and a call leaves OpenMP's settings as they were."""
+    pytest.importorskip("threadpoolctl")
+    output = run_child(print_limited, helpers=HELPERS).splitlines()
+    everything = [str(full_team()), str(full_team()), str(min(2, full_team()))]
+    assert [line.split() for line in output] == [["1"] * 3, ["1"] * 3, everything, [str(full_team())], ["True"]]
+
+
+def print_affine(when):
+    """Give this process one CPU, before or after the import."""
+    import os
+
+    one = {min(os.sched_getaffinity(0))}
+    if when == "before":
+        os.sched_setaffinity(0, one)
+    import s2dq
+
+    os.sched_setaffinity(0, one)
+    print(s2dq.get_num_threads(), checked_call(), checked_call(num_threads=2))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs sched_setaffinity")
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_affinity_is_a_limit(when):
+    assert run_child(print_affine, when, helpers=HELPERS, env={"OMP_NUM_THREADS": "2"}).split() == ["1"] * 3
+
+
+# -------------------------------------------------------------------------------------------- process state
+
+
+def print_state_changes():
+    """What the import and calls changed in the process, a line each; then what has to be True."""
+    import ctypes
+    import locale
+    import os
+    import signal
+    import sys
+    import warnings
+
+    import numpy as np
+
+    libm = ctypes.CDLL("libm.so.6")
+    upward = {"x86_64": 0x800, "aarch64": 0x400000}.get(os.uname().machine)
+
+    def state():
+        with open("/proc/self/status") as status:
+            lines = dict(line.split(":", 1) for line in status)
+        tiny = np.full(64, 1e-45, np.float32)  # subnormal
+        return {
+            "rounding mode": libm.fegetround(),
+            "subnormals": [float((tiny * np.float32(1)).sum()) > 0, float((tiny + tiny)[0]) > 0, 5e-324 * 1.0 > 0],
+            "signal masks": [lines[name] for name in ("SigBlk", "SigIgn", "SigCgt")],
+            "signal handlers": [signal.getsignal(number) for number in signal.valid_signals()],
+            "OS threads": lines["Threads"],
+            "environment": dict(os.environ),
+            "warning filters": list(warnings.filters),
+            "locale": locale.setlocale(locale.LC_ALL),
+            "NumPy error handling": np.geterr(),
+            "affinity": os.sched_getaffinity(0),
+            "module path": list(sys.path),
+        }
+
+    def compare(what, *, but=()):
+        after = state()
+        for name in before:
+            if name not in but and before[name] != after[name]:
+                print(f"{what} changed {name}: {before[name]} became {after[name]}")
+
+    before = state()
+    import s2dq
+
+    compare("import")
+    print("threadpoolctl" not in sys.modules)  # imported when it is used
+    checked_call(2**18, num_threads=1)
+    compare("a serial call")
+    checked_call()
+    compare("a parallel call", but=["OS threads"])
+    if upward is not None:
+        assert libm.fesetround(upward) == 0
+        before = state()
+        checked_call(num_threads=2)
+        s2dq.space_to_depth(np.ones((1, 1024, 1024, 4), np.float32), 2, num_threads=2)
+        compare("a call with another rounding mode", but=["OS threads"])
+    print(libm.fegetround() in (0, upward))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_process_state_is_left_alone():
+    assert run_child(print_state_changes, helpers=HELPERS).split("\n") == ["True", "True", ""]
+
+
+def print_config():
+    import s2dq
+
+    assert s2dq.show_config() is None
+
+
+def test_show_config():
+    """One ``name: value`` a line, for bug reports."""
+    import numpy as np
+
+    import s2dq
+
+    lines = run_child(print_config).splitlines()
+    config = dict(line.split(": ", 1) for line in lines)
+    assert config["s2dq"] == s2dq.__version__
+    assert config["python"].startswith(".".join(map(str, sys.version_info[:3])))
+    assert config["numpy"] == np.__version__
+    assert re.match(r"(gcc|clang|msvc) \S", config["compiler"]), config["compiler"]
+    assert re.match(r"(\d{6}|none)", config["openmp"]), config["openmp"]
+    assert config["instruction set"]
+    assert int(config["threads"]) == full_team()
+    assert int(config["cpus allowed by affinity"]) == len(os.sched_getaffinity(0))
+    assert all(value.strip() for value in config.values())
+
+
+def test_show_config_shows_settings():
+    config = run_child(print_config, env={"OMP_NUM_THREADS": "1"})
+    assert "\nthreads: 1\n" in config
