@@ -1,0 +1,148 @@
+# One function per stage of .ci/run, which starts `bash -euo pipefail stages.sh STAGE` in an empty directory.
+# SOURCE is a clean copy of the checkout that nobody builds in, WHEELS is where `package` leaves its wheel.
+
+# Make a virtual environment and put it first on PATH.
+new_environment() {
+    "$PYTHON" -m venv "$PWD/$1"
+    export VIRTUAL_ENV=$PWD/$1 PATH=$PWD/$1/bin:$PATH
+}
+
+# Copy the source tree to build in, and go there.
+fresh_checkout() {
+    cp -R "$SOURCE" checkout
+    cd checkout
+}
+
+# Run the one fenced command of a page that contains all of these words.
+documented() {
+    local command
+    command=$(python "$SOURCE/.ci/documented_command.py" "$@")
+    echo "+ $command"
+    bash -euo pipefail -c "$command"
+}
+
+wheel() {
+    ls "$WHEELS"/s2dq-*.whl || { echo "the package stage has left no wheel"; exit 1; }
+}
+
+# The oldest NumPy that pyproject.toml allows, or the first that knows this Python.
+floor_numpy() {
+    case $(python -c 'import sys; print("%d.%d" % sys.version_info[:2])') in
+        3.11 | 3.12) echo "numpy==2.0.*" ;;
+        3.13) echo "numpy==2.1.*" ;;
+        *) echo "numpy==2.3.*" ;;
+    esac
+}
+
+# Every operator, layout and element type, but not the whole suite.
+quick_tests() {
+    pytest -q tests/test_{cases,dtypes,guard_pages,operators,packaging,preprocess}.py
+}
+
+stage_lint() {
+    new_environment venv
+    fresh_checkout
+    pip install -q $(python .ci/extra.py lint)
+    ruff check
+    cython-lint s2dq
+}
+
+stage_readme-tests() {
+    new_environment venv
+    fresh_checkout
+    documented README.md "pip install" pytest
+}
+
+stage_readme-job() {
+    new_environment venv
+    fresh_checkout
+    documented README.md "pip install" "s2dq preprocess"
+    ls -l out
+    test -s out/scene.npy -a -s out/scene.json -a -s out/scene.preview.png
+    cd /
+    s2dq info
+    python -m s2dq info
+}
+
+stage_package() {
+    new_environment build
+    fresh_checkout
+    pip install -q build
+    python -m build --outdir dist .  # the sdist from the checkout, the wheel from the sdist
+    python .ci/check_files.py sdist "$SOURCE" dist/*.tar.gz
+    python .ci/check_files.py wheel "$SOURCE" dist/*.whl
+    mkdir "$WHEELS"
+    cp dist/*.whl "$WHEELS"
+    cd ..
+    new_environment use
+    pip install -q "$(wheel)"
+    cd /
+    python -c '
+import numpy as np, s2dq
+print(s2dq.__file__)
+assert s2dq.space_to_depth(np.arange(4, dtype=np.int8).reshape(1, 2, 2, 1), 2).tolist() == [[[[0, 1, 2, 3]]]]
+s2dq.show_config()'
+    s2dq info
+}
+
+# The oldest run-time dependencies that pyproject.toml allows.
+stage_floor() {
+    new_environment venv
+    fresh_checkout
+    pip install -q "$(wheel)[test]" "$(floor_numpy)" threadpoolctl==3.1.0
+    pip list
+    pytest
+}
+
+# The oldest tools that [build-system] allows.
+stage_build-floor() {
+    new_environment venv
+    fresh_checkout
+    pip install -q setuptools==77.0.1 Cython==3.1.0 "$(floor_numpy)"
+    pip install -q --no-build-isolation ".[test]"
+    quick_tests
+}
+
+stage_serial() {
+    new_environment venv
+    fresh_checkout
+    S2DQ_NO_OPENMP=1 pip wheel -q --no-deps --wheel-dir dist .
+    python .ci/check_files.py wheel "$SOURCE" dist/*.whl
+    pip install -q "$(echo dist/*.whl)[test]"
+    quick_tests
+}
+
+stage_debug() {
+    new_environment venv
+    fresh_checkout
+    S2DQ_DEBUG=1 pip install -q ".[test]"
+    quick_tests
+}
+
+# Fork and DataLoader beside torch, which brings an OpenMP of its own.
+stage_torch() {
+    new_environment venv
+    fresh_checkout
+    pip install -q "$(wheel)[test]" torch==2.13.0
+    pytest -rs -k "fork or torch or dataloader" | tee ../report
+    if grep -E "SKIPPED.*torch" ../report; then
+        echo "a test of torch was skipped although torch is there"
+        exit 1
+    fi
+}
+
+stage_asv() {
+    new_environment venv
+    fresh_checkout
+    git init -q -b main
+    git add --all
+    git -c user.name=ci -c user.email=ci@localhost commit -q -m "the checkout under test"
+    # asv keeps a file in HOME, and pip's settings have to stay where they are.
+    export XDG_CONFIG_HOME=${XDG_CONFIG_HOME:-$HOME/.config} XDG_CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache}
+    export HOME=$PWD/../home
+    mkdir "$HOME"
+    documented asv_bench/README.md "pip install" "asv run"
+    python .ci/check_asv.py asv_bench/results
+}
+
+"stage_$1"

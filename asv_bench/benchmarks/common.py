@@ -1,0 +1,56 @@
+"""What the benchmarks share: the list of cases, from this checkout, and the ratio to a copy."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+SECONDS_PER_RATIO = 0.25
+SECONDS_PER_SAMPLE = 5e-5  # a sample this long is large beside the clock's own 50 ns
+MOST_SAMPLES = 400
+
+
+def load_cases():
+    """Load the list of cases by its path: the installed package may be of a commit older than the list."""
+    path = Path(__file__).parents[2] / "s2dq" / "bench" / "cases.py"
+    spec = importlib.util.spec_from_file_location("s2dq_cases", path)
+    module = sys.modules["s2dq_cases"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+cases = load_cases()
+
+
+def ratio_to_copy(call, nbytes):
+    """Return the median time of `call()` over that of `np.copyto` of as many bytes, both timed in turn."""
+    source, target = np.ones(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
+
+    def copy():
+        np.copyto(target, source)
+
+    call_count, copy_count = calls_per_sample(call), calls_per_sample(copy)
+    call_times, copy_times = [], []
+    deadline = perf_counter() + SECONDS_PER_RATIO
+    while len(call_times) < MOST_SAMPLES and (len(call_times) < 5 or perf_counter() < deadline):
+        call_times.append(seconds(call, call_count))
+        copy_times.append(seconds(copy, copy_count))
+    return (median(call_times) / call_count) / (median(copy_times) / copy_count)
+
+
+def calls_per_sample(call):
+    """Return how many calls make a sample long enough to be timed."""
+    count = 1
+    while seconds(call, count) < SECONDS_PER_SAMPLE:
+        count *= 2
+    return count
+
+
+def seconds(call, count):
+    start = perf_counter()
+    for _ in range(count):
+        call()
+    return perf_counter() - start

@@ -1,0 +1,229 @@
+"""The one list of named cases: real layers and uses, for the tests and every benchmark.
+
+A case says which operator runs on what kind of array with which arguments. Nothing of s2dq is imported here,
+only NumPy: asv loads this file by its path, from its own checkout, to measure commits older than the list.
+
+To add a case, add a row to the table of its operator. The name starts with the layer or the use and ends with
+what sets the row apart from its neighbours; a name that has results is never given to anything else.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+TAGS = {
+    "small": "so little data that the cost of the call is all there is to see",
+    "crop": "the input is a window of a larger frame, read where it lies",
+    "pad": "values outside of the input are filled in",
+    "cut": "values are cut off the edges of the result",
+    "ragged": "the number of channels is not a multiple of the vector width",
+    "convert": "the layout changes in the same pass",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: `operator(x, **arguments)` with `x` of this shape and dtype."""
+
+    name: str
+    operator: str
+    shape: tuple
+    dtype: str
+    arguments: dict
+    tags: tuple = ()
+    frame: tuple = field(default=())  # shape of the array that x is the middle of; empty: x is a whole array
+
+    def call(self, operators, x, **options):
+        """Run the case on `x`; `operators` is the module that has it, `s2dq` or `s2dq.reference`."""
+        return getattr(operators, self.operator)(x, **self.arguments, **options)
+
+
+def make_input(case, rng):
+    """Return an input for `case`: random bits for integers, normal values for floats."""
+    shape, dtype = case.frame or case.shape, np.dtype(case.dtype)
+    if dtype.kind == "f":
+        x = rng.standard_normal(shape).astype(dtype)
+    else:
+        x = np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape).copy()
+    starts = [(outer - inner) // 2 for outer, inner in zip(shape, case.shape, strict=True)]
+    return x[tuple(slice(start, start + count) for start, count in zip(starts, case.shape, strict=True))]
+
+
+def find(name):
+    """Return the case of this name."""
+    return BY_NAME[name]
+
+
+def s2d(name, shape, dtype, block_size, data_format, *tags, frame=(), **more):
+    arguments = {"block_size": block_size, "data_format": data_format, **more}
+    return Case(name, "space_to_depth", shape, dtype, arguments, tags, frame)
+
+
+def d2s(name, shape, dtype, block_size, data_format, *tags, frame=(), **more):
+    arguments = {"block_size": block_size, "data_format": data_format, **more}
+    return Case(name, "depth_to_space", shape, dtype, arguments, tags, frame)
+
+
+def s2b(name, shape, dtype, block_shape, paddings, *tags, frame=(), **more):
+    arguments = {"block_shape": block_shape, "paddings": paddings, **more}
+    return Case(name, "space_to_batch_nd", shape, dtype, arguments, tags, frame)
+
+
+def b2s(name, shape, dtype, block_shape, crops, *tags, frame=()):
+    arguments = {"block_shape": block_shape, "crops": crops}
+    return Case(name, "batch_to_space_nd", shape, dtype, arguments, tags, frame)
+
+
+def pack(name, shape, dtype, vect, data_format, *tags, frame=(), **more):
+    arguments = {"vect": vect, "data_format": data_format, **more}
+    return Case(name, "pack_vect_c", shape, dtype, arguments, tags, frame)
+
+
+def unpack(name, shape, dtype, data_format, *tags, frame=(), **more):
+    return Case(name, "unpack_vect_c", shape, dtype, {"data_format": data_format, **more}, tags, frame)
+
+
+def prepare(name, shape, *tags, frame=(), **arguments):
+    return Case(name, "preprocess", shape, "uint8", arguments, tags, frame)
+
+
+SPACE_TO_DEPTH = (
+    s2d("tiny_s2d_nhwc", (1, 4, 4, 4), "int8", 2, "NHWC", "small"),
+    s2d("tiny_s2d_nchw", (1, 4, 4, 4), "int8", 2, "NCHW", "small"),
+    # Stems that trade resolution for channels: MLPerf ResNet-50 on TPUs, TResNet, ViT patches of 8 pixels.
+    s2d("resnet50_stem_224", (1, 224, 224, 3), "int8", 2, "NHWC"),
+    s2d("resnet50_stem_224_batch32", (32, 224, 224, 3), "uint8", 2, "NHWC"),
+    s2d("tresnet_stem_224_nhwc", (1, 224, 224, 3), "int8", 4, "NHWC"),
+    s2d("tresnet_stem_224_nchw_f32", (1, 3, 224, 224), "float32", 4, "NCHW"),
+    s2d("vit_patches8_224_nhwc", (1, 224, 224, 3), "uint8", 8, "NHWC"),
+    s2d("vit_patches8_224_nchw", (1, 3, 224, 224), "uint8", 8, "NCHW"),
+    # YOLOv5's Focus layer, and Swin's patch merging, which has the same order.
+    s2d("yolov5_focus_640_nchw", (1, 3, 640, 640), "uint8", 2, "NCHW", mode="focus"),
+    s2d("yolov5_focus_640_nhwc", (1, 640, 640, 3), "int8", 2, "NHWC", mode="focus"),
+    s2d("swin_patch_merging_56", (1, 56, 56, 96), "float16", 2, "NHWC", mode="focus"),
+    # YOLOv2's passthrough from 26x26 to 13x13, 8-bit and float.
+    s2d("yolov2_passthrough_26", (1, 26, 26, 64), "int8", 2, "NHWC"),
+    s2d("yolov2_passthrough_26_f32", (1, 26, 26, 64), "float32", 2, "NHWC"),
+    s2d("feature_map_14_c512_nhwc", (1, 14, 14, 512), "int8", 2, "NHWC"),
+    s2d("feature_map_14_c512_nchw", (1, 512, 14, 14), "int8", 2, "NCHW"),
+    s2d("feature_map_56_c256_nchw", (1, 256, 56, 56), "int8", 2, "NCHW"),
+    s2d("feature_map_56_c64_crd", (1, 56, 56, 64), "int8", 2, "NHWC", mode="CRD"),
+    # pixel_unshuffle in front of restoration networks: FFDNet (2), Real-ESRGAN x1 (4).
+    s2d("ffdnet_unshuffle2_256", (1, 3, 256, 256), "float32", 2, "NCHW", mode="CRD"),
+    s2d("realesrgan_unshuffle4_512", (1, 3, 512, 512), "uint8", 4, "NCHW", mode="CRD"),
+    # One colour per pixel to one pixel of four colours.
+    s2d("bayer_mosaic_1080p", (1, 1080, 1920, 1), "uint16", 2, "NHWC"),
+    s2d("full_hd_s2d_nhwc", (1, 1080, 1920, 3), "uint8", 2, "NHWC"),
+    s2d("full_hd_s2d_b3_nhwc", (1, 1080, 1920, 3), "uint8", 3, "NHWC"),
+    s2d("label_map_512_int64", (1, 512, 512, 1), "int64", 2, "NHWC"),
+    s2d("camera_crop_640_of_1080p", (1, 640, 640, 3), "uint8", 2, "NHWC", "crop", frame=(1, 1080, 1920, 3)),
+    s2d("yolo_1080p_to_stride32", (1, 1080, 1920, 3), "uint8", 2, "NHWC", "pad", paddings=[[4, 4], [0, 0]],
+        pad_value=114),
+    s2d("era5_field_f64", (1, 721, 1440, 1), "float64", 4, "NHWC", "pad", paddings=[[0, 3], [0, 0]]),
+    s2d("focus_640_int8x4", (1, 1, 640, 640, 4), "int8", 2, "NCHW_VECT_C"),
+    s2d("feature_map_56_c256_int8x32", (1, 8, 56, 56, 32), "int8", 2, "NCHW_VECT_C"),
+    # One and three spatial dims: raw audio, a magnetic resonance volume, clips cut into tubelets.
+    s2d("audio_patches4_nwc", (1, 16000, 1), "int16", 4, "NWC"),
+    s2d("audio_frames_ncw_crd", (1, 64, 4096), "float32", 2, "NCW", mode="CRD"),
+    s2d("mri_volume_ncdhw", (1, 1, 64, 128, 128), "int16", 2, "NCDHW"),
+    s2d("clip_tubelets_ndhwc", (1, 16, 112, 112, 3), "uint8", (2, 4, 4), "NDHWC"),
+    # A frame as cameras give it, into the layout that the first convolution wants, in one pass.
+    s2d("camera_640_to_nchw", (1, 640, 640, 3), "uint8", 2, "NHWC", "convert", out_format="NCHW"),
+    s2d("camera_640_to_int8x4", (1, 640, 640, 3), "uint8", 2, "NHWC", "convert", out_format="NCHW_VECT_C"),
+    s2d("camera_640_to_int8x32", (1, 640, 640, 3), "uint8", 2, "NHWC", "convert", "ragged",
+        out_format="NCHW_VECT_C", vect=32),
+    s2d("layout_56_c64_nhwc_to_nchw", (1, 56, 56, 64), "int8", 1, "NHWC", "convert", out_format="NCHW"),
+    s2d("layout_56_c64_int8x4_to_nhwc", (1, 16, 56, 56, 4), "int8", 1, "NCHW_VECT_C", "convert",
+        out_format="NHWC"),
+    s2d("focus_640_int8x4_rgb_to_nchw", (1, 1, 640, 640, 4), "int8", 2, "NCHW_VECT_C", "convert", "ragged",
+        out_format="NCHW", mode="focus", channels=3),
+)
+
+DEPTH_TO_SPACE = (
+    d2s("tiny_d2s_nhwc", (1, 4, 4, 4), "int8", 2, "NHWC", "small"),
+    d2s("tiny_d2s_nchw_crd", (1, 4, 4, 4), "int8", 2, "NCHW", "small", mode="CRD"),
+    # Decoder steps on the last feature maps of a classifier.
+    d2s("feature_map_7_c1024", (1, 1024, 7, 7), "int8", 2, "NCHW"),
+    d2s("feature_map_7_c1024_batch32", (32, 1024, 7, 7), "int8", 2, "NCHW"),
+    d2s("feature_map_28_c1024", (1, 1024, 28, 28), "int8", 2, "NCHW"),
+    # Super-resolution: the pixel shuffle at the end makes the picture.
+    d2s("espcn_x3_1080p", (1, 27, 360, 640), "uint8", 3, "NCHW", mode="CRD"),
+    d2s("edsr_x2_48", (1, 256, 48, 48), "float32", 2, "NCHW", mode="CRD"),
+    d2s("edsr_x2_48_f16", (1, 256, 48, 48), "float16", 2, "NCHW", mode="CRD"),
+    d2s("mobile_sr_x3_1080p", (1, 360, 640, 27), "uint8", 3, "NHWC"),
+    d2s("mobile_sr_x2_540p_crd", (1, 270, 480, 12), "int8", 2, "NHWC", mode="CRD"),
+    d2s("quicksrnet_x4_512", (1, 128, 128, 48), "int8", 4, "NHWC"),
+    d2s("sr_x4_1080p_cut", (1, 272, 480, 48), "uint8", 4, "NHWC", "cut", crops=[[4, 4], [0, 0]]),
+    # Dense upsampling convolution: 19 Cityscapes classes at once from 1/8 of the resolution.
+    d2s("duc_cityscapes_b8", (1, 1216, 28, 28), "int8", 8, "NCHW", mode="CRD"),
+    d2s("label_map_512_int64_undo", (1, 256, 256, 4), "int64", 2, "NHWC"),
+    d2s("yolov5_focus_640_undo", (1, 320, 320, 12), "int8", 2, "NHWC", mode="focus"),
+    d2s("yolov5_focus_640_undo_nchw", (1, 12, 320, 320), "uint8", 2, "NCHW", mode="focus"),
+    d2s("feature_map_28_c1024_int8x32", (1, 32, 28, 28, 32), "int8", 2, "NCHW_VECT_C"),
+    d2s("audio_upsample_ncw_crd", (1, 64, 4096), "float32", 2, "NCW", mode="CRD"),
+    d2s("audio_patches4_nwc_undo", (1, 4000, 4), "int16", 4, "NWC"),
+    d2s("mri_volume_ncdhw_undo", (1, 8, 32, 64, 64), "int16", 2, "NCDHW"),
+    d2s("clip_tubelets_ndhwc_undo", (1, 8, 28, 28, 96), "uint8", (2, 4, 4), "NDHWC"),
+    d2s("preview_640_from_int8x4", (1, 3, 320, 320, 4), "uint8", 2, "NCHW_VECT_C", "convert",
+        out_format="NHWC"),
+    d2s("preview_1080p_from_nchw", (1, 12, 540, 960), "uint8", 2, "NCHW", "convert", out_format="NHWC"),
+)
+
+SPACE_TO_BATCH = (
+    s2b("tiny_s2b", (1, 4, 4, 4), "int8", [2, 2], [[0, 0], [0, 0]], "small"),
+    # Dilated convolutions as plain ones: DeepLabv3's branch of rate 6, WaveNet's dilation 8, a video one.
+    s2b("deeplab_rate6", (1, 33, 33, 256), "float32", [6, 6], [[6, 9], [6, 9]], "pad"),
+    s2b("deeplab_rate6_int8", (1, 33, 33, 256), "int8", [6, 6], [[6, 9], [6, 9]], "pad", pad_value=-128),
+    s2b("wavenet_dilation8", (1, 16000, 32), "float32", [8], [[8, 0]], "pad"),
+    s2b("video_dilation2", (1, 16, 56, 56, 64), "int8", [2, 2, 2], [[0, 0], [0, 0], [0, 0]]),
+    s2b("mask_512", (1, 512, 512, 1), "uint8", [2, 2], [[0, 0], [0, 0]]),
+    s2b("feature_map_28_c128_batch32", (32, 28, 28, 128), "int8", [2, 2], [[0, 0], [0, 0]]),
+    # Channels first: the channel dim is a block dim of 1.
+    s2b("feature_map_56_c64_nchw", (8, 64, 56, 56), "int8", [1, 2, 2], [[0, 0], [0, 0], [0, 0]]),
+)
+
+BATCH_TO_SPACE = (
+    b2s("tiny_b2s", (4, 2, 2, 4), "int8", [2, 2], [[0, 0], [0, 0]], "small"),
+    b2s("deeplab_rate6_undo", (36, 6, 6, 256), "float32", [6, 6], [[0, 3], [0, 3]], "cut"),
+    b2s("deeplab_rate6_int8_undo", (36, 6, 6, 256), "int8", [6, 6], [[0, 3], [0, 3]], "cut"),
+    b2s("wavenet_dilation8_undo", (8, 2001, 32), "float32", [8], [[8, 0]], "cut"),
+    b2s("video_dilation2_undo", (8, 8, 28, 28, 64), "int8", [2, 2, 2], [[0, 0], [0, 0], [0, 0]]),
+    b2s("mask_512_undo", (4, 256, 256, 1), "uint8", [2, 2], [[0, 0], [0, 0]]),
+    b2s("feature_map_28_c128_batch32_undo", (128, 14, 14, 128), "int8", [2, 2], [[0, 0], [0, 0]]),
+)
+
+PACKING = (
+    pack("tiny_pack_v4", (1, 4, 4, 4), "int8", 4, "NCHW", "small"),
+    unpack("tiny_unpack_v4", (1, 1, 4, 4, 4), "int8", "NCHW", "small"),
+    pack("feature_map_56_c64_to_int8x4", (1, 64, 56, 56), "int8", 4, "NCHW"),
+    pack("feature_map_56_c64_nhwc_to_int8x4", (1, 56, 56, 64), "int8", 4, "NHWC"),
+    pack("feature_map_56_c256_to_int8x32", (1, 256, 56, 56), "int8", 32, "NCHW"),
+    pack("rgb_640_to_int8x4", (1, 640, 640, 3), "int8", 4, "NHWC", "ragged"),
+    pack("feature_map_28_c100_to_f16x16", (1, 100, 28, 28), "float16", 16, "NCHW", "ragged"),
+    pack("feature_map_28_c96_to_f32x8", (1, 96, 28, 28), "float32", 8, "NCHW"),
+    unpack("feature_map_56_c64_from_int8x4", (1, 16, 56, 56, 4), "int8", "NCHW"),
+    unpack("feature_map_56_c64_nhwc_from_int8x4", (1, 16, 56, 56, 4), "int8", "NHWC"),
+    unpack("feature_map_56_c256_from_int8x32", (1, 8, 56, 56, 32), "int8", "NCHW"),
+    unpack("rgb_640_from_int8x4", (1, 1, 640, 640, 4), "int8", "NHWC", "ragged", channels=3),
+)
+
+# The main job: `arguments` are those of `Preprocessor`, of `reference.preprocess` and of no other operator.
+CAMERA = {"scale": 1 / 255, "zero_point": -128}
+IMAGENET = {"scale": 0.018658, "zero_point": -14, "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+
+PREPROCESSING = (
+    prepare("model_input_640_nhwc", (1, 640, 640, 3), data_format="NHWC", **CAMERA),
+    prepare("model_input_640_nchw", (1, 640, 640, 3), data_format="NCHW", **CAMERA),
+    prepare("model_input_640_s2d_nhwc", (1, 640, 640, 3), data_format="NHWC", block_size=2, **CAMERA),
+    prepare("model_input_640_s2d_int8x4", (1, 640, 640, 3), data_format="NCHW_VECT_C", block_size=2,
+            **CAMERA),
+    prepare("model_input_480x640_letterboxed", (1, 480, 640, 3), "pad", size=640, block_size=2, **CAMERA),
+    prepare("model_input_640_of_1080p", (1, 640, 640, 3), "crop", frame=(1, 1080, 1920, 3), block_size=2,
+            **CAMERA),
+    prepare("imagenet_224_nhwc", (1, 224, 224, 3), data_format="NHWC", **IMAGENET),
+    prepare("imagenet_224_bgr_nchw_batch32", (32, 224, 224, 3), data_format="NCHW", reverse_channels=True,
+            **IMAGENET),
+)
+
+CASES = (*SPACE_TO_DEPTH, *DEPTH_TO_SPACE, *SPACE_TO_BATCH, *BATCH_TO_SPACE, *PACKING)
+BY_NAME = {case.name: case for case in (*CASES, *PREPROCESSING)}

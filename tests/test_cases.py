@@ -1,0 +1,124 @@
+"""The list of named cases spans what it promises, and every case gives what the reference gives."""
+
+import re
+import subprocess
+import sys
+from math import prod
+
+import numpy as np
+import pytest
+
+import s2dq
+from s2dq.bench import cases
+
+LAYOUTS = {"NWC", "NHWC", "NDHWC", "NCW", "NCHW", "NCDHW", "NCHW_VECT_C"}
+
+
+def of_operator(*names):
+    return [case for case in cases.CASES if case.operator in names]
+
+
+def argument(case, name):
+    return case.arguments.get(name)
+
+
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+def test_case_gives_what_the_reference_gives(case, rng):
+    x = cases.make_input(case, rng)
+    expected = case.call(s2dq.reference, x)
+    out = np.empty(expected.shape, expected.dtype)
+    out.view(np.uint8).fill(0xA5)
+
+    assert case.call(s2dq, x, out=out) is out
+    # Bits, not values: a NaN or a negative zero counts as it is.
+    np.testing.assert_array_equal(out.view(np.uint8), expected.view(np.uint8), strict=True)
+
+
+@pytest.mark.parametrize("case", cases.PREPROCESSING, ids=lambda case: case.name)
+def test_preprocessing_case_gives_what_the_reference_gives(case, rng):
+    frames = cases.make_input(case, rng)
+    expected = case.call(s2dq.reference, frames)
+    out = np.full(expected.shape, 0xA5 - 256, expected.dtype)
+
+    assert s2dq.Preprocessor(**case.arguments)(frames, out=out) is out
+    np.testing.assert_array_equal(out, expected, strict=True)
+
+
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+def test_tags_say_what_the_case_is(case):
+    assert set(case.tags) <= set(cases.TAGS)
+    assert ("small" in case.tags) == (prod(case.shape) * np.dtype(case.dtype).itemsize <= 1024)
+    assert ("crop" in case.tags) == bool(case.frame)
+    assert ("pad" in case.tags) == bool(np.any(argument(case, "paddings") or 0))
+    assert ("cut" in case.tags) == bool(np.any(argument(case, "crops") or 0))
+    assert ("convert" in case.tags) == (argument(case, "out_format") is not None)
+
+
+def test_names_are_unique_words():
+    names = [case.name for case in (*cases.CASES, *cases.PREPROCESSING)]
+    assert len(set(names)) == len(names) >= 40
+    assert [name for name in names if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)] == []
+    assert [cases.find(name).name for name in names] == names
+
+
+def test_every_operator_is_there():
+    rearranging = {"space_to_depth", "depth_to_space", "space_to_batch_nd", "batch_to_space_nd"}
+    assert {case.operator for case in cases.CASES} == rearranging | {"pack_vect_c", "unpack_vect_c"}
+
+
+@pytest.mark.parametrize("operator", ["space_to_depth", "depth_to_space"])
+def test_depth_operators_cover_layouts_modes_and_blocks(operator):
+    group = of_operator(operator)
+    assert {argument(case, "data_format") for case in group} == LAYOUTS
+    pairs = {(argument(case, "data_format"), argument(case, "mode") or "DCR") for case in group}
+    planar = {(layout, mode) for layout in ("NHWC", "NCHW") for mode in ("DCR", "CRD", "focus")}
+    assert planar <= pairs
+    assert {2, 3, 4} <= {argument(case, "block_size") for case in group}
+
+
+def test_cases_cover_blocks_element_sizes_channels_and_conversions():
+    depth = of_operator("space_to_depth", "depth_to_space")
+    assert {1, 2, 3, 4, 8} <= {argument(case, "block_size") for case in depth}
+    assert {np.dtype(case.dtype).itemsize for case in cases.CASES} >= {1, 2, 4, 8}
+    assert {np.dtype(case.dtype).kind for case in cases.CASES} >= set("iuf")
+    last = [case.shape[-1] for case in depth if argument(case, "data_format") == "NHWC"]
+    first = [case.shape[1] for case in depth if argument(case, "data_format") == "NCHW"]
+    assert {1, 3, 4, 12, 27, 48, 64, 512} <= {*last, *first}
+    converted = {(argument(case, "data_format"), argument(case, "out_format")) for case in depth}
+    assert {("NHWC", "NCHW"), ("NHWC", "NCHW_VECT_C"), ("NCHW", "NHWC"), ("NCHW_VECT_C", "NHWC")} <= converted
+
+
+def test_batch_operators_cover_one_to_three_block_dims():
+    for operator in ("space_to_batch_nd", "batch_to_space_nd"):
+        assert {len(argument(case, "block_shape")) for case in of_operator(operator)} == {1, 2, 3}
+
+
+def test_packing_covers_both_layouts_and_word_sizes():
+    group = of_operator("pack_vect_c")
+    assert {argument(case, "data_format") for case in group} == {"NCHW", "NHWC"}
+    assert {argument(case, "vect") for case in group} >= {4, 8, 16, 32}
+    assert any("ragged" in case.tags for case in group)
+    assert {case.shape[-1] for case in of_operator("unpack_vect_c")} >= {4, 32}
+
+
+def test_make_input_repeats_and_crops():
+    case = cases.find("camera_crop_640_of_1080p")
+    x, again = (cases.make_input(case, np.random.default_rng(7)) for _ in range(2))
+    np.testing.assert_array_equal(x, again, strict=True)
+    assert x.shape == case.shape and x.base is not None
+    assert x.strides == (1080 * 1920 * 3, 1920 * 3, 3, 1)
+    assert len(np.unique(x)) == 256
+
+
+def test_list_loads_by_path_without_the_package():
+    program = (
+        "import importlib.util, sys\n"
+        "sys.modules['s2dq'] = None\n"  # any import of the package is an ImportError now
+        "spec = importlib.util.spec_from_file_location('cases', sys.argv[1])\n"
+        "module = sys.modules['cases'] = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(module)\n"
+        "print(len(module.CASES))\n"
+    )
+    command = [sys.executable, "-c", program, cases.__file__]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == len(cases.CASES)
