@@ -8,6 +8,7 @@ Two environment variables, each 0 or 1, change the build:
 
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -100,7 +101,10 @@ def program_works(compiler, source, compile_flags=(), link_flags=()):
         path.write_text(source)
         try:
             objects = compiler.compile([str(path)], output_dir=folder, extra_postargs=list(compile_flags))
-            compiler.link_executable(objects, "probe", output_dir=folder, extra_postargs=list(link_flags))
+            # What the link of an extension takes from the environment, and link_executable does not.
+            environment = shlex.split(os.environ.get("LDFLAGS", "")) if compiler.compiler_type == "unix" else []
+            link = [*environment, *link_flags]
+            compiler.link_executable(objects, "probe", output_dir=folder, extra_postargs=link)
         except (CompileError, LinkError) as error:
             print(error, file=sys.stderr)
             return False
@@ -129,7 +133,8 @@ def base_flags(compiler, debug):
     if compiler.compiler_type == "msvc":
         return ["/Od", "/Zi", "/fp:precise"] if debug else ["/O2", "/fp:precise"]
     return [
-        *(["-O1", "-g"] if debug else ["-O3"]),
+        # Python's own flags may hold -g: debug information would carry the paths of this machine into the wheel.
+        *(["-O1", "-g"] if debug else ["-O3", "-g0"]),
         # gcc contracts a*b + c into a fused multiply-add by default, which rounds once instead of twice.
         "-ffp-contract=off",
         # Kernels move elements of any type as words of their width: memory is read as another type than

@@ -1,4 +1,4 @@
-"""Rearrange tensors for quantized edge models: space_to_depth and its relatives, at the speed of a copy."""
+"""Rearrange tensors for quantized edge models: space_to_depth and its relatives in every layout and order."""
 
 from s2dq import reference
 from s2dq._threads import get_num_threads, set_num_threads, show_config

@@ -41,7 +41,7 @@ cdef extern from "_micro/portable.h" nogil:
     void s2dq_lookup(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_axis *axes,
                      int count) noexcept
 
-cdef extern from "_micro/fork.h" nogil:
+cdef extern from "_micro/threads.h" nogil:
     const char *S2DQ_COMPILER
     int s2dq_forked_serial
     int s2dq_guard_fork() noexcept
@@ -53,6 +53,10 @@ cdef extern from "_micro/fork.h" nogil:
     int s2dq_team() noexcept
     int s2dq_get_last_team() noexcept
     void s2dq_set_last_team(int size) noexcept
+    int s2dq_get_cap() noexcept
+    void s2dq_set_cap(int count) noexcept
+    int s2dq_get_quota() noexcept
+    void s2dq_set_quota(int count) noexcept
 
 
 cdef enum:
@@ -67,8 +71,8 @@ cdef enum:
 cdef int64_t PARALLEL_ASKED = 1 << 18
 cdef int64_t PARALLEL_DEFAULT = 1 << 23
 cdef int64_t TASK_MIN = 1 << 16      # a task is worth handing out
-cdef int64_t TASK_MAX = 1 << 23      # and small enough to share evenly and to answer Ctrl-C
-cdef int64_t SLAB_TASKS = 64         # tasks between two looks at pending signals
+cdef int64_t TASK_MAX = 1 << 23      # and small enough to share evenly
+cdef int64_t SLAB_BYTES = 1 << 26    # of the result, between two looks at pending signals
 
 cdef struct Box:
     int source, target, lookup, count
@@ -115,8 +119,8 @@ cdef class Program:
         cdef int64_t size
         cdef Segment *segment
         cdef Box *box
-        if length < 2:
-            raise ValueError("plan table: too short")
+        if length < 2 or not 0 <= table[0] <= length:
+            raise ValueError("plan table: no plan starts like this")
         self.count = <int>table[0]
         self.scratch = table[1]
         # No part of the table is longer than the table, which bounds what has to be allocated.
@@ -329,11 +333,11 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
     cdef Buffers buffers
     cdef Segment *segments = NULL
     cdef int team = 1, seen = 1
-    cdef int64_t tasks, begin, end, task
+    cdef int64_t tasks, slab, begin, end, task
     buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
     buffers.y = <uint8_t *>cnp.PyArray_DATA(out)
     buffers.fill = &fill[0]
-    buffers.tables = &tables[0] if tables is not None else NULL
+    buffers.tables = &tables[0] if tables is not None else buffers.fill  # never read without lookups
     buffers.scratch = NULL
     segments = <Segment *>malloc(program.count * sizeof(Segment))
     try:
@@ -342,12 +346,14 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
         if segments:
             tasks = share_out(program, segments, team)
             team = <int>min(<int64_t>team, tasks)
+            # At least one task for each thread, else as many as fit in the bytes of a slab.
+            slab = max(team, SLAB_BYTES // max(1, program.nbytes // tasks))
             buffers.scratch = <uint8_t *>malloc(max(1, team * program.scratch))
         if not segments or not buffers.scratch:
             raise MemoryError("no memory for scratch rows")
         begin = 0
         while begin < tasks:
-            end = min(begin + SLAB_TASKS, tasks)
+            end = min(begin + slab, tasks)
             with nogil:
                 if team == 1:
                     for task in range(begin, end):
@@ -368,20 +374,16 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
 
 # --------------------------------------------------------------------------------------------------- threads
 
-cdef int thread_cap = 0      # what the setter or S2DQ_NUM_THREADS asks for; 0 is nothing
-cdef int quota = 0           # CPUs the control group grants; 0 is no limit
-
-
 cdef int team_limit(int wanted) noexcept nogil:
-    """The largest team a call on this thread may have now."""
-    cdef int limit
+    """The largest team a call on this thread may have now; `wanted` 0 leaves it to the cap."""
+    cdef int limit, quota = s2dq_get_quota()
     if s2dq_forked_serial or s2dq_in_parallel():
         return 1
     limit = min(s2dq_openmp_threads(), s2dq_processors())
     if quota:
         limit = min(limit, quota)
     if not wanted:
-        wanted = thread_cap
+        wanted = s2dq_get_cap()
     if wanted:
         limit = min(limit, wanted)
     return max(limit, 1)
@@ -394,14 +396,12 @@ def get_team_limit():
 
 def set_thread_cap(int count):
     """Set how many threads calls without an explicit count want; 0 leaves it to OpenMP."""
-    global thread_cap
-    thread_cap = count
+    s2dq_set_cap(count)
 
 
 def set_quota(int count):
     """Set how many CPUs the control group grants; 0 is no limit."""
-    global quota
-    quota = count
+    s2dq_set_quota(count)
 
 
 def last_team_size():

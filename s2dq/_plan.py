@@ -36,6 +36,8 @@ _SCRATCH_BYTES = 1 << 16  # a scratch row stays in the nearest caches
 _GRANULE_BYTES = 1 << 16  # longer runs stay an axis, so that threads can share them
 _INNER_BYTES = 2048  # a row does at least this much before the row loop turns
 _FEW_ROWS = 16  # fewer rows than this cannot be shared out evenly
+_SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharing
+_ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
 
 
 class Axis(NamedTuple):
@@ -245,7 +247,10 @@ def segment_of(box: Box) -> Segment:
     while inner and size < _INNER_BYTES:
         inner -= 1
         size *= box.axes[inner].extent
-    while inner < len(box.axes) and prod(a.extent for a in box.axes[:inner]) < _FEW_ROWS and size > _SCRATCH_BYTES:
+    while inner < len(box.axes):
+        few = prod(axis.extent for axis in box.axes[:inner]) < _FEW_ROWS
+        if size <= (_SHARED_BYTES if few else _ROW_BYTES):
+            break
         size //= box.axes[inner].extent
         inner += 1
     return Segment(box.axes[:inner], (box._replace(axes=loop_order(box.axes[inner:])),))
@@ -381,7 +386,7 @@ def _depth_move(p: DepthProblem) -> Move | None:
 
     slots = p.channels  # how many values of the channel atoms have a place in the result
     unit = weights["c"] if p.to_depth else 1  # lanes of the result that one channel fills
-    topmost = not p.to_depth or p.channels * unit == p.channels * prod(p.block)
+    topmost = not p.to_depth or unit == prod(p.block)
     if p.dst_lanes and topmost:
         slots = words(p.channels * unit, p.dst_lanes) * p.dst_lanes // unit
     reach = prod(extent for _, extent in c_atoms)

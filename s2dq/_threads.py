@@ -2,8 +2,8 @@
 
 A call wants the threads of its ``num_threads`` argument, else of `set_num_threads`, else of the environment variable
 ``S2DQ_NUM_THREADS``, else OpenMP's current maximum (which ``OMP_NUM_THREADS`` and threadpoolctl act through). It gets
-at most OpenMP's maximum, the CPUs that affinity and control group allow, and one thread per row of work; and one
-inside another parallel region, or in a forked child whose OpenMP runtime could not be put in order (`_micro/fork.h`
+at most OpenMP's maximum, the CPUs that affinity and control group allow, and one thread per task; and one
+inside another parallel region, or in a forked child whose OpenMP runtime could not be put in order (`_micro/threads.h`
 has the handlers). Small tensors never open a parallel region.
 """
 
@@ -119,11 +119,11 @@ def _read_environment() -> int:
     if text is None or not text.strip():
         return 0
     # Plain digits only: int() also takes underscores, signs and digits of other scripts.
-    value = int(text) if text.strip().isascii() and text.strip().isdigit() and len(text) < 20 else 0
-    if value < 1:
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit() and digits.strip("0")):
         warnings.warn(f"S2DQ_NUM_THREADS={show(text)} is ignored: not an integer of at least 1", stacklevel=2)
         return 0
-    return min(value, _LARGEST)
+    return int(digits) if len(digits) < 10 else _LARGEST  # capped at the call
 
 
 def _cgroup_quota(root: Path = Path("/sys/fs/cgroup"), process: Path = Path("/proc/self/cgroup")) -> int:

@@ -10,8 +10,8 @@ import operator
 import reprlib
 from collections.abc import Callable
 from functools import wraps
-from math import inf, isfinite, isnan, prod
-from numbers import Complex, Real
+from math import copysign, inf, isfinite, isnan, prod
+from numbers import Complex, Number, Real
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -28,6 +28,7 @@ from s2dq._layout import (
 )
 
 MAX_BYTES = 2**63 - 1
+MAX_DIMENSIONS = 64  # of an ndarray
 
 _DLPACK_CPU = 1
 
@@ -145,9 +146,11 @@ class Door:
 
     def reals(self, argument: str, value: Any) -> float | tuple[float, ...]:
         """A finite real number, or one for each channel."""
-        if isinstance(value, np.ndarray) and value.ndim == 1:
+        if isinstance(value, np.ndarray) and value.ndim:
+            if value.ndim > 1:
+                self.refuse(ValueError, f"{argument} must be a number or one per channel, not {show(value)}")
             value = list(value)
-        if not isinstance(value, (list, tuple)):
+        if not isinstance(value, (list, tuple, range)):
             return self.real(argument, value)
         if not value:
             self.refuse(ValueError, f"{argument} must be a number or one per channel, not {show(value)}")
@@ -155,8 +158,8 @@ class Door:
 
     # ----------------------------------------------------------------------------------------- sequences
 
-    def items(self, argument: str, value: Any, what: str) -> list:
-        """The entries of a sequence or array of integers, read once."""
+    def items(self, argument: str, value: Any, what: str, rank: int = 1) -> list:
+        """The entries of a sequence or of an integer array with `rank` dimensions, read once."""
         if isinstance(value, (list, tuple, range)):
             return list(value)
         if isinstance(value, (str, bytes, int, float, dict, set)) or value is None:
@@ -166,64 +169,62 @@ class Door:
             self.refuse(TypeError, f"{argument} must hold integers, not {array.dtype}: {show(value)}")
         if array.ndim == 0:
             self.refuse(TypeError, f"{argument} must be {what}, not {show(value)}")
-        return list(array)  # rows of a matrix stay arrays
+        if array.ndim != rank or (rank == 2 and array.shape[1] != 2):
+            self.refuse(ValueError, f"{argument} must be {what}, not of shape {array.shape}: {show(value)}")
+        return array.tolist()
 
     def block_sizes(self, argument: str, value: Any, spatial: tuple[str, ...]) -> tuple[int, ...]:
         """An integer for all spatial axes, or one for each."""
-        rank = getattr(value, "ndim", 1)
-        if not isinstance(value, (list, tuple, range)) and not (isinstance(value, np.ndarray) and rank):
+        rule = f"an integer or {len(spatial)} of them (one per spatial axis)"
+        if not isinstance(value, (list, tuple, range)) and not _holds_entries(value):
             return (self.integer(argument, value, 1),) * len(spatial)
-        entries = self.items(argument, value, "an integer or one per spatial axis")
-        if rank != 1 or len(entries) != len(spatial):
-            rule = f"{argument} must be an integer or {len(spatial)} of them (one per spatial axis)"
-            self.refuse(ValueError, f"{rule}, not {show(value)}")
+        entries = self.items(argument, value, rule)
+        if len(entries) != len(spatial):
+            self.refuse(ValueError, f"{argument} must be {rule}, not {show(value)}")
         return tuple(self.integer(f"{argument}[{i}]", entry, 1) for i, entry in enumerate(entries))
 
     def pairs(self, argument: str, value: Any, count: int) -> tuple[tuple[int, int], ...]:
         """``[[start, end], ...]``, `count` rows, nothing negative."""
-        rule = f"{argument} must have shape [{count}, 2], one [start, end] row per block axis"
-        rows = self.items(argument, value, f"a [{count}, 2] sequence or integer array")
-        if getattr(value, "ndim", 2) != 2 or len(rows) != count:
-            self.refuse(ValueError, f"{rule}, not {show(value)}")
+        rows = self.items(argument, value, f"a sequence or integer array of shape [{count}, 2]", rank=2)
         checked = []
         for i, row in enumerate(rows):
             pair = self.items(f"{argument}[{i}]", row, "a [start, end] pair")
-            if len(pair) != 2:
-                self.refuse(ValueError, f"{rule}, not {show(value)}")
             checked.append(tuple(self.integer(f"{argument}[{i}][{j}]", entry, 0) for j, entry in enumerate(pair)))
+        if len(checked) != count or any(len(pair) != 2 for pair in checked):
+            rule = f"{argument} must have shape [{count}, 2], one [start, end] row per block axis"
+            self.refuse(ValueError, f"{rule}, not {show(value)}")
         return tuple(checked)
 
     # -------------------------------------------------------------------------------------------- arrays
 
-    def array(self, x: Any) -> np.ndarray:
+    def array(self, x: Any, argument: str = "x") -> np.ndarray:
         """The tensor to rearrange, viewed in place; only nested lists of numbers are copied."""
-        if isinstance(x, (list, tuple)):
-            return self._from_lists(x)
-        array = self.view("x", x)
-        self.context["x.shape"] = array.shape
+        array = self._from_lists(argument, x) if isinstance(x, (list, tuple)) else self.view(argument, x)
+        self.context[f"{argument}.shape"] = array.shape
         return array
 
-    def settle(self, x: Any, array: np.ndarray) -> np.ndarray:
+    def settle(self, x: Any, array: np.ndarray, argument: str = "x") -> np.ndarray:
         """`array` as it is now, after the last argument that could run code of the caller's own.
 
-        Such code may resize `x` or give it another shape. From here on nothing of the caller's runs any more.
+        Such code may resize `x` or give it another shape. From here on nothing of the caller's runs any more, and
+        the view is our own: another thread that gives `x` a new shape does not change it.
         """
-        if not isinstance(x, np.ndarray):
+        if not issubclass(type(x), np.ndarray):
             return array
         settled = np.ndarray.view(x, np.ndarray)
         if settled.dtype != array.dtype:
-            self.refuse(TypeError, "x changed its dtype during the call")
-        self.context["x.shape"] = settled.shape
+            self.refuse(TypeError, f"{argument} changed its dtype during the call")
+        self.context[f"{argument}.shape"] = settled.shape
         return settled
 
     def view(self, argument: str, value: Any) -> np.ndarray:
         """Anything NumPy can view without a copy, as a base-class array."""
-        if isinstance(value, np.ma.MaskedArray):
+        kind = type(value)  # not isinstance: that asks the value's own __class__
+        if issubclass(kind, np.ma.MaskedArray):
             rule = f"{argument} must not be a masked array: its mask would be lost"
             self.refuse(TypeError, f"{rule}; fill it first, for instance with .filled(0)")
-        if isinstance(value, np.ndarray):
-            return np.ndarray.view(value, np.ndarray) if type(value) is not np.ndarray else value
-        kind = type(value)
+        if issubclass(kind, np.ndarray):
+            return np.ndarray.view(value, np.ndarray)
         if hasattr(kind, "__dask_graph__"):
             rule = f"{argument} is a lazy Dask collection ({kind.__name__}), and nothing is computed behind your back"
             self.refuse(TypeError, f"{rule}; call .compute() first")
@@ -267,22 +268,29 @@ class Door:
             raise TypeError(f"{type(value).__name__} is not a view of numbers")
         return array
 
-    def _from_lists(self, x: Any) -> np.ndarray:
+    def _from_lists(self, argument: str, x: Any) -> np.ndarray:
+        self._numbers(argument, x, 0)
         try:
             array = np.array(x)
-        except MemoryError:
-            raise
         except ValueError as error:
-            self.refuse(ValueError, f"x must be a regular nested list of numbers, not {show(x)}", error)
-        except Exception as error:
-            self.refuse(TypeError, f"x must be a nested list of numbers, not {show(x)}", error)
+            self.refuse(ValueError, f"{argument} must be a regular nested list of numbers, not {show(x)}", error)
         if array.dtype.kind not in "biufc":
-            self.refuse(TypeError, f"x must be a nested list of numbers, not of {array.dtype}: {show(x)}")
-        self.context["x.shape"] = array.shape
+            self.refuse(TypeError, f"{argument} must be a nested list of numbers, not of {array.dtype}: {show(x)}")
         return array
 
+    def _numbers(self, argument: str, entry: Any, depth: int) -> None:
+        """Refuse what NumPy would take but change: masked and lazy arrays, strings, whatever has ``__array__``."""
+        if isinstance(entry, (list, tuple)):
+            if depth > MAX_DIMENSIONS:
+                self.refuse(ValueError, f"{argument} is nested deeper than {MAX_DIMENSIONS} lists")
+            for inner in entry:
+                self._numbers(argument, inner, depth + 1)
+        elif type(entry) is not np.ndarray and not isinstance(entry, (Number, np.generic)):
+            rule = f"{argument} must be a nested list of numbers"
+            self.refuse(TypeError, f"{rule}; it holds a {type(entry).__name__}: {show(entry)}")
+
     def result(
-        self, out: Any, shape: tuple[int, ...], x: np.ndarray, dtype: np.dtype | None = None
+        self, out: Any, shape: tuple[int, ...], x: np.ndarray, dtype: np.dtype | None = None, argument: str = "x"
     ) -> tuple[np.ndarray, np.ndarray]:
         """``(what to return, view to write)``: a fresh array, or the caller's `out` once it is proven fit."""
         dtype = x.dtype if dtype is None else dtype
@@ -293,9 +301,10 @@ class Door:
             except MemoryError as error:
                 self.refuse(MemoryError, f"no memory for a result of shape {shape} and dtype {dtype}", error)
             return array, array
-        if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
-            self.refuse(TypeError, f"out must be an ndarray, not {type(out).__name__}")
-        view = np.ndarray.view(out, np.ndarray) if type(out) is not np.ndarray else out
+        kind = type(out)  # not isinstance: that asks the value's own __class__
+        if not issubclass(kind, np.ndarray) or issubclass(kind, np.ma.MaskedArray):
+            self.refuse(TypeError, f"out must be an ndarray, not {kind.__name__}")
+        view = np.ndarray.view(out, np.ndarray)
         if view.dtype != dtype:
             self.refuse(TypeError, f"out must have dtype {dtype}, not {view.dtype}")
         if view.shape != shape:
@@ -309,7 +318,7 @@ class Door:
         except np.exceptions.TooHardError:
             overlap = True
         if overlap:
-            self.refuse(ValueError, "out must not overlap x")
+            self.refuse(ValueError, f"out must not overlap {argument}")
         return out, view
 
     def size(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -394,7 +403,7 @@ class Door:
             held[...] = "NaT"
             return True
         held[...] = value.astype(held.dtype)
-        return bool(held[()] == value)
+        return bool(held.astype(value.dtype)[()] == value)  # casts between units wrap in silence
 
     def _string(self, argument: str, value: Any, held: np.ndarray) -> bool:
         if not isinstance(value, bytes if held.dtype.kind == "S" else str):
@@ -410,14 +419,24 @@ class Door:
         return True
 
     def _void(self, argument: str, value: Any, held: np.ndarray) -> bool:
-        same = isinstance(value, np.void) and value.dtype == held.dtype
-        if not same and not (held.dtype.names and isinstance(value, tuple)):
-            self._wrong_kind(argument, value, held.dtype)
-        try:
+        if isinstance(value, np.void) and value.dtype == held.dtype:
             held[...] = value
-        except TypeError as error:
-            self.refuse(TypeError, f"{argument} must be a value of dtype {held.dtype}, not {show(value)}", error)
-        return same or held.item() == value
+            return True
+        names = held.dtype.names
+        if not names or not isinstance(value, tuple):
+            self._wrong_kind(argument, value, held.dtype)
+        entries = list(value)
+        if len(entries) != len(names):
+            return False
+        for name, entry in zip(names, entries):
+            field = held.dtype[name]
+            if field.subdtype:  # an array inside the record
+                held[name] = entry
+                if not np.array_equal(held[name], entry):
+                    return False
+            else:
+                held[name] = self.element(f"{argument}[{name!r}]", entry, field)
+        return True
 
     def _registered(self, argument: str, value: Any, held: np.ndarray) -> bool:
         """Dtypes other packages register, ml_dtypes above all: small floats and sub-byte integers."""
@@ -435,7 +454,11 @@ class Door:
             kept = float(held[()])
         except TypeError as error:
             self.refuse(TypeError, f"{argument} must be a value of dtype {held.dtype}, not {show(value)}", error)
-        return isnan(kept) if isnan(number) else isfinite(kept) or kept == number
+        if not isfinite(number):
+            return kept == number or (isnan(number) and isnan(kept))
+        # Some small floats saturate where others overflow: what is past the last of them is not held either way.
+        last = float(make(copysign(1e300, number)))
+        return isfinite(kept) and not abs(number) > abs(last)
 
     def _other(self, argument: str, value: Any, held: np.ndarray) -> bool:
         self._wrong_kind(argument, value, held.dtype)
@@ -453,6 +476,18 @@ class Door:
         "T": _variable_string,
         "V": _void,
     }
+
+
+def _holds_entries(value: Any) -> bool:
+    """True of arrays and buffers with dimensions; what is left is a scalar, or a mistake."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    if hasattr(type(value), "__index__"):
+        return False
+    try:
+        return memoryview(value).ndim > 0
+    except TypeError:
+        return hasattr(type(value), "__dlpack__")
 
 
 class _Interface:
@@ -565,8 +600,6 @@ def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_thread
     door = Door(name)
     array = door.array(x)
     entries = door.items("block_shape", block_shape, "a sequence of integers, one per block axis")
-    if getattr(block_shape, "ndim", 1) != 1:
-        door.refuse(ValueError, f"block_shape must have one dimension, not {show(block_shape)}")
     block = tuple(door.integer(f"block_shape[{i}]", entry, 1) for i, entry in enumerate(entries))
     door.context["block_shape"] = block
     dims = len(block)
@@ -735,8 +768,9 @@ def frame_settings(
         door.refuse(TypeError, f"dtype must be int8 or uint8, not {show(dtype)}")
     if scale is None:
         door.refuse(ValueError, f"scale must be given for dtype {kept}: the step between two quantized values")
+    step = door.real("scale", scale)
     with np.errstate(over="ignore", under="ignore"):
-        rounded = float(np.float32(door.real("scale", scale)))
+        rounded = float(np.float32(step))
     if not (isfinite(rounded) and rounded > 0):
         door.refuse(ValueError, f"scale must be above 0 and finite as a float32, not {show(scale)}")
     zero = door.integer("zero_point", zero_point, int(np.iinfo(kept).min))
@@ -779,7 +813,7 @@ def frame_settings(
         door.refuse(ValueError, f"numbers per channel disagree about the channels: {told}")
     channels = next(iter(counts.values()), None)
     return FrameSettings(
-        scale=float(scale), zero_point=zero, dtype=kept, mean=middle, std=spread, rescale=factor, input_format=source,
+        scale=step, zero_point=zero, dtype=kept, mean=middle, std=spread, rescale=factor, input_format=source,
         data_format=target, block=block, mode=order, vect=lanes, reverse_channels=bool(reverse_channels), size=canvas,
         pad_value=grey, num_threads=door.threads(num_threads), channels=channels,
     )  # fmt: skip
@@ -810,7 +844,7 @@ def _frame_margins(door: Door, settings: FrameSettings, frame: tuple[int, int]) 
 def frame_call(name, settings: FrameSettings, frames, out) -> Call:
     """Check a call of a Preprocessor; the caller adds tables and fill values."""
     door = Door(name)
-    array = door.array(frames)
+    array = door.settle(frames, door.array(frames, "frames"), "frames")
     if array.dtype != np.uint8:
         door.refuse(TypeError, f"frames must be uint8, not {array.dtype}")
     source = LAYOUTS[settings.input_format]
@@ -833,7 +867,7 @@ def frame_call(name, settings: FrameSettings, frames, out) -> Call:
     lanes = settings.vect if target.packed else 0
     shape = tensor_shape(target, sizes["n"], dict(zip("hw", blocks)), deep, lanes)
     door.size(shape, settings.dtype)
-    result, view = door.result(out, shape, array, settings.dtype)
+    result, view = door.result(out, shape, array, settings.dtype, "frames")
     problem = DepthProblem(
         to_depth=True, source=source, target=target, mode=settings.mode, steps=array.strides, itemsize=1,
         batch=sizes["n"], blocks=blocks, block=settings.block, lo=margins, space=frame, channels=count, src_lanes=0,

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import s2dq
+from s2dq._layout import LAYOUTS, MODES
 
 FAILED, BAD_ARGUMENTS, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 MAX_PIXELS = 2**28  # of --size: a mistyped one is not to eat the memory
@@ -76,7 +77,10 @@ def preprocess(args):
         pre = s2dq.Preprocessor(**parameters, num_threads=args.num_threads)
     warn_of_saturation(parameters)
     jobs = plan_outputs(args.images, args.output, args.preview)
-    os.makedirs(args.output, exist_ok=True)
+    try:
+        os.makedirs(args.output, exist_ok=True)
+    except FileExistsError:
+        raise CommandError(f"-o {args.output} is not a directory", FAILED) from None
 
     rows, failures = [("file", "shape", "dtype", "time")], []
     try:
@@ -336,10 +340,13 @@ def complain(message, kind="error"):
 
 def print_table(rows):
     """Columns on stdout; what its encoding lacks (file names may hold anything) as escapes."""
+    if len(rows) == 1:  # the header alone
+        return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     for row in rows:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        cells = (cell.replace("\n", "\\n").ljust(width) for cell, width in zip(row, widths, strict=True))
+        line = "  ".join(cells).rstrip()
         print(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
@@ -421,8 +428,8 @@ def width_x_height(text):
 
 # ---- the parser
 
-FORMATS = ("NHWC", "NCHW", "NCHW_VECT_C", "NWC", "NCW", "NDHWC", "NCDHW")
-MODES = ("DCR", "CRD", "focus")
+FORMATS = tuple(LAYOUTS)
+FRAME_FORMATS = ("NHWC", "NCHW", "NCHW_VECT_C")
 
 PREPROCESS_HELP = """\
 example:
@@ -493,7 +500,7 @@ def add_preprocess(command):
     add("--block-size", type=integer_or_list, default=1, metavar="B",
         help="space_to_depth block in pixels: 2, or height,width: 2,4 (default 1: none)")
     add("--mode", default="DCR", **OPTIONS["mode"])
-    add("--data-format", choices=FORMATS[:3], default="NHWC", help="layout of the result (default NHWC)")
+    add("--data-format", choices=FRAME_FORMATS, default="NHWC", help="layout of the result (default NHWC)")
     add("--vect", default=4, **OPTIONS["vect"])
     add("--rescale", type=number, default=1 / 255, metavar="R", help="factor on 0..255 (default 1/255)")
     add("--mean", type=per_channel, metavar="M", help="of rescaled values: one, or 0.485,0.456,0.406")

@@ -123,6 +123,8 @@ class Preprocessor:
         pad_value=114,
         num_threads=None,
     ):
+        if "_settings" in self.__dict__:
+            raise AttributeError("Preprocessor: a Preprocessor never changes, make another one")
         self.__dict__["_settings"] = frame_settings(
             "Preprocessor", scale, zero_point, dtype, mean, std, rescale, input_format, data_format, block_size, mode,
             vect, reverse_channels, size, pad_value, num_threads,
@@ -227,14 +229,14 @@ class Preprocessor:
         raise AttributeError(f"Preprocessor: {name} cannot be deleted; a Preprocessor never changes")
 
     def __reduce__(self):
-        return _rebuild, ({name: getattr(self, name) for name in _KEYWORDS},)
+        return _rebuild, (type(self), {name: getattr(self, name) for name in _KEYWORDS},)
 
 
 _KEYWORDS = tuple(name for name in inspect.signature(Preprocessor).parameters)
 
 
-def _rebuild(keywords):
-    return Preprocessor(**keywords)
+def _rebuild(kind, keywords):
+    return kind(**keywords)
 
 
 def _tables(settings: FrameSettings) -> np.ndarray:

@@ -396,3 +396,43 @@ def test_no_temporaries():
     assert growth.pop("gauge") >= 1024, "the peak does not show what is allocated"
     assert len(growth) == 11
     assert max(growth.values()) < 1024, growth
+
+
+class LooksLazy:
+    """What NumPy would compute behind the user's back."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("computed")
+
+
+NO_NUMBERS = [np.ma.array(np.ones((4, 4, 1)), mask=True), LooksLazy(), "12", None, b"12"]
+
+
+@pytest.mark.parametrize("entry", NO_NUMBERS, ids=lambda entry: type(entry).__name__)
+def test_lists_hold_nothing_but_numbers(entry):
+    with pytest.raises(TypeError, match="^space_to_depth: x must be a nested list of numbers"):
+        s2dq.space_to_depth([entry], 2)
+
+
+def test_lists_of_arrays_and_numpy_scalars_are_numbers():
+    rows = [[np.int8(1), 2], np.array([3, 4])]
+    assert s2dq.space_to_depth([[[[v] for v in row] for row in rows]], 2).ravel().tolist() == [1, 2, 3, 4]
+
+
+def test_lists_that_hold_themselves_end():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="nested deeper than 64"):
+        s2dq.space_to_depth(endless, 2)
+
+
+def test_block_sizes_come_in_buffers_too():
+    x = np.arange(16).reshape(1, 4, 4, 1)
+    for block in (memoryview(np.array([2, 4])), array.array("i", [2, 4]), np.array([2, 4], np.uint8)):
+        assert s2dq.space_to_depth(x, block).shape == (1, 2, 1, 8)
+
+
+def test_paddings_of_no_rows_still_have_two_columns():
+    assert s2dq.space_to_batch_nd(np.ones(3), [], np.zeros((0, 2), int)).shape == (3,)
+    with pytest.raises(ValueError, match="paddings must be .* shape"):
+        s2dq.space_to_batch_nd(np.ones(3), [], np.zeros((0, 5), int))

@@ -3,6 +3,7 @@
 import gc
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -361,3 +362,29 @@ def test_variable_width_string_as_pad_value(call):
     for bad in (1, b"bytes", True, object()):
         with pytest.raises(TypeError, match=r"pad_value"):
             run(call, x, pad_value=bad)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("M8[ns]", np.datetime64("90000-01-01")),
+        ("m8[ns]", np.timedelta64(10**9, "D")),
+        ("M8[D]", np.datetime64("2020-01-01T12", "h")),
+        (ml_dtypes.float4_e2m1fn, 99999),
+        (ml_dtypes.float4_e2m1fn, float("inf")),
+        (ml_dtypes.float8_e4m3fn, 99999),
+        (ml_dtypes.bfloat16, 1e300),
+        ([("a", "i1"), ("b", "f4")], (1, 1e300)),
+        ([("a", "i1"), ("b", "f4")], (200, 0.5)),
+        ([("a", "i1"), ("b", "f4")], (1,)),
+    ],
+)
+def test_pad_value_that_would_wrap_or_saturate_is_refused(dtype, value):
+    with pytest.raises(ValueError, match="^space_to_batch_nd: pad_value"):
+        s2dq.space_to_batch_nd(np.zeros((1, 1), dtype), [2], [[1, 0]], pad_value=value)
+
+
+def test_record_as_pad_value_is_rounded_field_by_field():
+    dtype = np.dtype([("a", "i1"), ("b", "f4"), ("c", "i2", (2,))])
+    result = s2dq.space_to_batch_nd(np.zeros((1, 1), dtype), [2], [[1, 0]], pad_value=(3, 0.1, [4, 5]))
+    assert result[0, 0]["a"] == 3 and result[0, 0]["b"] == np.float32(0.1) and result[0, 0]["c"].tolist() == [4, 5]

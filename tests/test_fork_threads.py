@@ -393,7 +393,7 @@ def print_warnings():
         print(warning.message)
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "abc", "2.0", "0x2", "1 2", "2,2", "\u0662", "1_0", "9" * 5000])
+@pytest.mark.parametrize("value", ["0", "-1", "abc", "2.0", "0x2", "1 2", "2,2", "\u0662", "1_0", "00"])
 def test_malformed_environment_variable_is_ignored_with_one_warning(value):
     output = run_child(print_warnings, helpers=HELPERS, env={"S2DQ_NUM_THREADS": value})
     teams, *warnings = output.splitlines()
@@ -555,3 +555,15 @@ def test_show_config():
 def test_show_config_shows_settings():
     config = run_child(print_config, env={"OMP_NUM_THREADS": "1"})
     assert "\nthreads: 1\n" in config
+
+
+@pytest.mark.parametrize("setting", [{"OMP_THREAD_LIMIT": "1"}, {"OMP_MAX_ACTIVE_LEVELS": "0"}])
+def test_get_num_threads_knows_openmps_other_limits(setting):
+    teams, *warnings = run_child(print_warnings, helpers=HELPERS, env=setting).splitlines()
+    assert teams.split() == ["1", "1"] and not warnings
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "2147483648", "0064"])
+def test_environment_variable_larger_than_possible_is_capped(value):
+    teams, *warnings = run_child(print_warnings, helpers=HELPERS, env={"S2DQ_NUM_THREADS": value}).splitlines()
+    assert teams.split() == [str(full_team())] * 2 and not warnings

@@ -175,6 +175,15 @@ def test_plan_on_one_line(problem, text):
     assert str(_plan.plan_depth(problem)) == text
 
 
+@pytest.mark.parametrize("target", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("shape", [(1, 4096, 4096, 64), (64, 4096, 4096, 1), (1, 1, 1 << 31, 1)])
+def test_no_row_is_too_long_for_an_answer_to_ctrl_c(shape, target):
+    plan = _plan.plan_depth(depth_problem(shape, (1, 1), "NHWC", target))
+    for segment in plan.segments:
+        for box in segment.boxes:
+            assert box.width * int(np.prod([axis.extent for axis in box.axes])) <= 1 << 23, str(plan)
+
+
 def test_plan_is_immutable_and_hashable():
     problem = depth_problem((1, 4, 4, 3), (2, 2), "NHWC", "NCHW_VECT_C", lanes=4)
     plan = _plan.plan_depth(problem)

@@ -268,3 +268,50 @@ def test_bad_calls(settings, frames, out, error, words):
 def test_bad_geometry(arguments, error):
     with pytest.raises(error, match="^Preprocessor.geometry: "):
         s2dq.Preprocessor(scale=1.0, size=4).geometry(*arguments)
+
+
+def test_frames_are_looked_at_before_anything_else_runs():
+    frames = np.arange(60000, dtype=np.uint16).astype(np.uint8).reshape(1, 60000, 1, 1)
+    expected = frames.copy()
+
+    class Out(np.ndarray):
+        """Gives the frames another shape when it is asked what it is."""
+
+        @property
+        def __class__(self):
+            frames.shape = (1, 1, 1, 60000)
+            return Out
+
+    out = np.zeros((1, 60000, 1, 1), np.int8).view(Out)
+    s2dq.Preprocessor(scale=1.0, rescale=1.0, dtype="int8", zero_point=-128)(frames, out)
+    np.testing.assert_array_equal(np.asarray(out), (expected ^ 0x80).view(np.int8))
+
+
+def test_scale_is_read_once():
+    class Fickle(float):
+        reads = 0
+
+        def __float__(self):
+            self.reads += 1
+            return 0.5 if self.reads == 1 else float("nan")
+
+    assert s2dq.Preprocessor(scale=Fickle(0.5)).scale == 0.5
+
+
+class Labelled(s2dq.Preprocessor):
+    """A subclass, as a user may write one."""
+
+
+def test_subclass_survives_pickle_and_nothing_survives_a_second_init():
+    copy = pickle.loads(pickle.dumps(Labelled(scale=0.5)))
+    assert type(copy) is Labelled and copy.scale == 0.5
+    with pytest.raises(AttributeError, match="never changes"):
+        copy.__init__(scale=2.0)
+    assert copy.scale == 0.5
+
+
+def test_numbers_per_channel_come_in_any_sequence():
+    for mean in ([0, 1, 2], (0, 1, 2), range(3), np.arange(3), np.float32([0, 1, 2])):
+        assert s2dq.Preprocessor(scale=1.0, mean=mean).mean == (0.0, 1.0, 2.0)
+    with pytest.raises(ValueError, match="mean must be a number or one per channel"):
+        s2dq.Preprocessor(scale=1.0, mean=np.ones((1, 3)))

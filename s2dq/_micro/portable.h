@@ -18,8 +18,10 @@ typedef struct {
     uint64_t half[2];
 } s2dq_u128;
 
-/* Extents from which a two-axis transpose is cut into tiles, and the length of a tile. */
+/* Inner extent from which a two-axis transpose is cut into tiles, and the length of a tile. */
 #define S2DQ_TILE 64
+/* A transpose with fewer outer steps than this reads each far-apart line too seldom for tiles to pay. */
+#define S2DQ_TILE_OUTER 16
 
 /* One granule of constant size: memcpy becomes a single load and store. */
 #define S2DQ_MOVE_ONE(T, D, S)          \
@@ -36,7 +38,7 @@ typedef struct {
 
 /* A run of granules, one side contiguous where possible. Constant steps let the compiler shuffle in registers. */
 #define S2DQ_DEFINE_RUN(T, NAME)                                                                                  \
-    static void NAME(uint8_t *restrict dst, const uint8_t *restrict src, int64_t n, int64_t ds, int64_t ss)      \
+    static void NAME(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t ds, int64_t ss)      \
     {                                                                                                             \
         const int64_t w = (int64_t)sizeof(T);                                                                     \
         if (ds == w) {                                                                                            \
@@ -75,7 +77,7 @@ S2DQ_DEFINE_RUN(s2dq_u128, s2dq_run_16)
         memcpy(dst + width - (int64_t)sizeof(T), &high, sizeof(T));           \
     }
 
-static void s2dq_run(uint8_t *restrict dst, const uint8_t *restrict src, int64_t n, int64_t ds, int64_t ss,
+static void s2dq_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t ds, int64_t ss,
                      int64_t width)
 {
     if (ss == width && ds == width) {
@@ -112,7 +114,7 @@ static void s2dq_run(uint8_t *restrict dst, const uint8_t *restrict src, int64_t
         }                                                                                          \
     }
 
-static int s2dq_merge(uint8_t *restrict dst, const uint8_t *restrict src, int64_t n, int64_t streams, int64_t stream,
+static int s2dq_merge(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t streams, int64_t stream,
                       int64_t width)
 {
     if (width == 1) {
@@ -130,7 +132,7 @@ static int s2dq_merge(uint8_t *restrict dst, const uint8_t *restrict src, int64_
 }
 
 /* Two loops. Which of them runs inside is free: bytes move, order does not matter. */
-static void s2dq_plane(uint8_t *restrict dst, const uint8_t *restrict src, s2dq_axis outer, s2dq_axis inner,
+static void s2dq_plane(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, s2dq_axis outer, s2dq_axis inner,
                        int64_t width)
 {
     if (inner.dst == width && outer.dst == inner.extent * width && outer.src == width &&
@@ -141,7 +143,7 @@ static void s2dq_plane(uint8_t *restrict dst, const uint8_t *restrict src, s2dq_
         outer = inner;
         inner = swap;
     }
-    if (outer.extent < S2DQ_TILE / 4 || inner.extent <= S2DQ_TILE || inner.src == width) {
+    if (outer.extent < S2DQ_TILE_OUTER || inner.extent <= S2DQ_TILE || inner.src == width) {
         for (int64_t i = 0; i < outer.extent; i++)
             s2dq_run(dst + i * outer.dst, src + i * outer.src, inner.extent, inner.dst, inner.src, width);
         return;
@@ -169,7 +171,7 @@ static void s2dq_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, i
     }
 }
 
-static void s2dq_lookup(uint8_t *restrict dst, const uint8_t *restrict src, const uint8_t *restrict table,
+static void s2dq_lookup(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, const uint8_t *S2DQ_RESTRICT table,
                         const s2dq_axis *axes, int count)
 {
     if (count == 0) {

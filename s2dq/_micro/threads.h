@@ -1,4 +1,4 @@
-/* Threads and fork().
+/* What the driver needs of threads that Cython does not say: fork(), limits, and the compiler's name.
  *
  * A child forked from a thread that has run a libgomp team hangs for ever in its own first team: the pool that the
  * thread remembers has no threads behind it any more. So before a fork the pool is handed back
@@ -6,8 +6,8 @@
  *
  * LLVM's and Microsoft's runtimes look after forks themselves, or have none.
  */
-#ifndef S2DQ_FORK_H
-#define S2DQ_FORK_H
+#ifndef S2DQ_THREADS_H
+#define S2DQ_THREADS_H
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -19,6 +19,12 @@
 #include <pthread.h>
 #endif
 
+#if defined(_MSC_VER)
+#define S2DQ_THREAD_LOCAL __declspec(thread)
+#else
+#define S2DQ_THREAD_LOCAL _Thread_local
+#endif
+
 static int s2dq_forked_serial = 0; /* written in the only thread of a fresh child, read everywhere */
 
 #if defined(S2DQ_GUARD_FORK)
@@ -26,7 +32,8 @@ static int s2dq_forked_serial = 0; /* written in the only thread of a fresh chil
 extern int omp_pause_resource_all(omp_pause_resource_t) __attribute__((weak));
 extern void GOMP_parallel(void (*)(void *), void *, unsigned, unsigned) __attribute__((weak));
 
-static int s2dq_pause_failed = 0;
+/* Told by the handler before a fork to the one in the child: both run on the forking thread. */
+static S2DQ_THREAD_LOCAL int s2dq_pause_failed = 0;
 
 /* Two copies of libgomp may be loaded (PyTorch brings its own): pausing one says nothing about the other. */
 static int s2dq_can_pause(void)
@@ -65,7 +72,12 @@ static int s2dq_guard_fork(void)
 #if defined(_OPENMP)
 static int s2dq_has_openmp(void) { return _OPENMP; }
 static int s2dq_in_parallel(void) { return omp_in_parallel(); }
-static int s2dq_openmp_threads(void) { return omp_get_max_threads(); }
+/* The largest team that a region opened here could have, before anybody's wish. */
+static int s2dq_openmp_threads(void)
+{
+    int most = omp_get_max_threads(), limit = omp_get_thread_limit();
+    return omp_get_max_active_levels() < 1 ? 1 : most < limit ? most : limit;
+}
 static int s2dq_processors(void) { return omp_get_num_procs(); }
 static int s2dq_thread(void) { return omp_get_thread_num(); }
 static int s2dq_team(void) { return omp_get_num_threads(); }
@@ -78,10 +90,19 @@ static int s2dq_thread(void) { return 0; }
 static int s2dq_team(void) { return 1; }
 #endif
 
+/* Written by one thread while others read: the cap that callers set, and the quota of the control group. */
 #if defined(_MSC_VER)
-#define S2DQ_THREAD_LOCAL __declspec(thread)
+static volatile long s2dq_cap = 0, s2dq_quota = 0;
+static int s2dq_get_cap(void) { return (int)s2dq_cap; }
+static void s2dq_set_cap(int count) { s2dq_cap = count; }
+static int s2dq_get_quota(void) { return (int)s2dq_quota; }
+static void s2dq_set_quota(int count) { s2dq_quota = count; }
 #else
-#define S2DQ_THREAD_LOCAL _Thread_local
+static int s2dq_cap = 0, s2dq_quota = 0;
+static int s2dq_get_cap(void) { return __atomic_load_n(&s2dq_cap, __ATOMIC_RELAXED); }
+static void s2dq_set_cap(int count) { __atomic_store_n(&s2dq_cap, count, __ATOMIC_RELAXED); }
+static int s2dq_get_quota(void) { return __atomic_load_n(&s2dq_quota, __ATOMIC_RELAXED); }
+static void s2dq_set_quota(int count) { __atomic_store_n(&s2dq_quota, count, __ATOMIC_RELAXED); }
 #endif
 
 static S2DQ_THREAD_LOCAL int s2dq_last_team = 1;
