@@ -338,6 +338,21 @@ def _deep_digits(p: DepthProblem) -> tuple[list[tuple[str, int]], dict[str, int]
     return digits, weights
 
 
+def _shallow_steps(p: DepthProblem, space: dict[str, int], weight: int, lanes: int) -> tuple[int, int, int]:
+    """Byte steps for `weight` shallow channels: in the space tensor, in the pad values, in the lookup tables."""
+    step = channel_step(space, weight, lanes)
+    return (
+        -step if p.reverse else step,
+        weight * p.itemsize if p.pads > 1 else 0,
+        256 * weight if p.tables > 1 else 0,
+    )
+
+
+def _first_channel(p: DepthProblem, space: dict[str, int]) -> int:
+    """Byte offset of the channel that is read first."""
+    return (p.channels - 1) * space["c"] if p.reverse else 0
+
+
 def _depth_move(p: DepthProblem) -> Move | None:
     """The whole operator as one move, or None where packing words straddle groups of channels."""
     spatial = p.source.spatial
@@ -373,16 +388,12 @@ def _depth_move(p: DepthProblem) -> Move | None:
         if p.space[i] != b * p.blocks[i]:
             windows.append(Window(tuple(names), p.lo[i], p.lo[i] + p.space[i], "pad" if p.to_depth else "skip"))
 
-    sign = -1 if p.reverse else 1
-    names = []
     for weight, extent in c_atoms:
-        names.append(f"c%{weight}")
-        space_step = sign * channel_step(space, weight, space_lanes)
         deep_step = channel_step(deep, weight * weights["c"], deep_lanes)
-        pad = weight * p.itemsize if p.pads > 1 else 0
-        atoms[names[-1]] = atom(extent, space_step, deep_step, pad, 256 * weight if p.tables > 1 else 0)
-    if p.reverse:
-        space_offset += (p.channels - 1) * space["c"]
+        step, pad, tab = _shallow_steps(p, space, weight, space_lanes)
+        atoms[f"c%{weight}"] = atom(extent, step, deep_step, pad, tab)
+    names = tuple(f"c%{weight}" for weight, _ in c_atoms)
+    space_offset += _first_channel(p, space)
 
     slots = p.channels  # how many values of the channel atoms have a place in the result
     unit = weights["c"] if p.to_depth else 1  # lanes of the result that one channel fills
@@ -391,9 +402,9 @@ def _depth_move(p: DepthProblem) -> Move | None:
         slots = words(p.channels * unit, p.dst_lanes) * p.dst_lanes // unit
     reach = prod(extent for _, extent in c_atoms)
     if slots > p.channels:
-        windows.append(Window(tuple(names), 0, p.channels, "lane", slots))
+        windows.append(Window(names, 0, p.channels, "lane", slots))
     elif reach > slots:
-        windows.append(Window(tuple(names), 0, slots, "skip"))
+        windows.append(Window(names, 0, slots, "skip"))
 
     offsets = (space_offset, 0) if p.to_depth else (0, space_offset)
     return Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets, lookup=p.tables > 0)
@@ -485,19 +496,14 @@ def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[
         if (regions[i].lo, regions[i].hi) != (0, p.block[i]):
             window = Window((offset,), regions[i].lo, regions[i].hi, "pad" if p.to_depth else "skip")
             space_windows.append(window)
-    sign = -1 if p.reverse else 1
-    names = []
     c_atoms = digit_atoms(p.channels, [space_lanes])
     for weight, extent in c_atoms:
-        names.append(f"c%{weight}")
-        outside = sign * channel_step(space, weight, space_lanes)
-        pad = weight * p.itemsize if p.pads > 1 else 0
-        tab = 256 * weight if p.tables > 1 else 0
-        space_side[names[-1]] = (extent, outside, weight * weights["c"] * step_c, pad, tab)
-    if p.reverse:
-        space_offset += (p.channels - 1) * space["c"]
+        outside, pad, tab = _shallow_steps(p, space, weight, space_lanes)
+        space_side[f"c%{weight}"] = (extent, outside, weight * weights["c"] * step_c, pad, tab)
+    space_offset += _first_channel(p, space)
     if prod(extent for _, extent in c_atoms) > p.channels:
-        space_windows.append(Window(tuple(names), 0, p.channels, "skip" if p.to_depth else "lane"))
+        names = tuple(f"c%{weight}" for weight, _ in c_atoms)
+        space_windows.append(Window(names, 0, p.channels, "skip" if p.to_depth else "lane"))
 
     # Packed side: words and lanes of the deep channel.
     packed_side = {

@@ -224,7 +224,7 @@ class Door:
             rule = f"{argument} must not be a masked array: its mask would be lost"
             self.refuse(TypeError, f"{rule}; fill it first, for instance with .filled(0)")
         if issubclass(kind, np.ndarray):
-            return np.ndarray.view(value, np.ndarray)
+            return value if kind is np.ndarray else np.ndarray.view(value, np.ndarray)
         if hasattr(kind, "__dask_graph__"):
             rule = f"{argument} is a lazy Dask collection ({kind.__name__}), and nothing is computed behind your back"
             self.refuse(TypeError, f"{rule}; call .compute() first")
@@ -533,7 +533,7 @@ def depth_call(
     block = door.block_sizes("block_size", block_size, source.spatial)
     lanes = door.integer("vect", vect, 1)
     wanted = door.threads(num_threads)
-    if len(target.axes) - target.packed != len(source.axes) - source.packed:
+    if len(target.spatial) != len(source.spatial):
         rule = "out_format must have as many spatial axes as data_format"
         door.refuse(ValueError, f"{rule}, not {target.name} for {source.name}")
     margins = ((0, 0),) * len(block)
@@ -544,7 +544,8 @@ def depth_call(
     logical = None if channels is None else door.integer("channels", channels, 0)
     array = door.settle(x, array)
     sizes = _axes(door, array, source)
-    if source.packed and target.packed and array.dtype.itemsize != 1:
+    words_to_words = source.packed and target.packed
+    if words_to_words and array.dtype.itemsize != 1:
         rule = "x must have an 8-bit dtype where words go in and words come out"
         door.refuse(TypeError, f"{rule}, not {array.dtype}")
     # Without a word about the destination's lanes the words stay as they are.
@@ -554,33 +555,23 @@ def depth_call(
 
     area = prod(block)
     extents = [sizes[axis] for axis in source.spatial]
+    axes = [SPATIAL_WORDS[axis] for axis in source.spatial]
     if to_depth:
-        padded = [extent + start + end for extent, (start, end) in zip(extents, margins)]
-        for axis, extent, total, b in zip(source.spatial, extents, padded, block):
-            _divisible(door, axis, extent, total, b, block_size)
-        shallow, deep = count, count * area
-        blocks = [total // b for total, b in zip(padded, block)]
-        space = extents
-        result_extents, result_channels = blocks, deep
+        shallow, result_channels = count, count * area
+        blocks = _cut(door, extents, block, margins, axes, [f"block_size {show(block_size)}"] * len(block))
+        space, result_extents = extents, blocks
     else:
-        blocks = extents
-        if count % area or (source.packed and target.packed and sizes["cb"] % area):
-            what = "number of words" if source.packed and target.packed else "number of channels"
-            amount = sizes["cb"] if source.packed and target.packed else count
-            rule = f"{what} {amount} is not divisible by block_size {show(block_size)} (block area {show(area)})"
+        if count % area or (words_to_words and sizes["cb"] % area):
+            amount = f"words {sizes['cb']}" if words_to_words else f"channels {count}"
+            rule = f"number of {amount} is not divisible by block_size {show(block_size)} (block area {show(area)})"
             door.refuse(ValueError, rule)
-        shallow = count // area
-        space = []
-        for axis, extent, b, (start, end) in zip(source.spatial, extents, block, margins):
-            whole = extent * b
-            if start + end > whole:
-                rule = f"crops [{show(start)}, {show(end)}] are larger than the {SPATIAL_WORDS[axis]} {whole}"
-                door.refuse(ValueError, f"{rule} they are taken from")
-            space.append(whole - start - end)
-        result_extents, result_channels = space, shallow
+        shallow = result_channels = count // area
+        blocks = extents
+        space = _join(door, blocks, block, margins, [("crops", f"the {axis} {{}}") for axis in axes])
+        result_extents = space
 
     shape = tensor_shape(target, sizes["n"], dict(zip(source.spatial, result_extents)), result_channels, dst_lanes)
-    if source.packed and target.packed and src_lanes == 0 and dst_lanes == 0:  # words without lanes
+    if words_to_words and src_lanes == dst_lanes == 0:  # words without lanes
         scaled = sizes["cb"] * area if to_depth else sizes["cb"] // area
         shape = (shape[0], scaled, *shape[2:])
     door.size(shape, array.dtype)
@@ -615,26 +606,18 @@ def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_thread
     rest = array.shape[dims + 1:]
     area = prod(block)
     if to_batch:
-        blocks, space = [], extents
-        for i, (extent, b, (start, end)) in enumerate(zip(extents, block, margins)):
-            total = extent + start + end
-            if total % b:
-                padded = f"{extent}" if total == extent else f"{extent} padded to {show(total)}"
-                rule = f"axis {i + 1} of extent {padded} is not divisible by block_shape[{i}] {show(b)}"
-                door.refuse(ValueError, rule)
-            blocks.append(total // b)
+        axes = [f"axis {i + 1} of extent" for i in range(dims)]
+        blocks = _cut(door, extents, block, margins, axes, [f"block_shape[{i}] {show(b)}" for i, b in enumerate(block)])
+        space = extents
         shape = (batch * area, *blocks, *rest)
     else:
         if batch % area:
             rule = f"batch {batch} is not divisible by the product {show(area)} of block_shape {show(block)}"
             door.refuse(ValueError, rule)
         batch //= area
-        blocks, space = extents, []
-        for i, (extent, b, (start, end)) in enumerate(zip(extents, block, margins)):
-            if start + end > extent * b:
-                rule = f"crops[{i}] [{show(start)}, {show(end)}] are larger than the extent {show(extent * b)}"
-                door.refuse(ValueError, f"{rule} of axis {i + 1} they are taken from")
-            space.append(extent * b - start - end)
+        blocks = extents
+        phrases = [(f"crops[{i}]", f"the extent {{}} of axis {i + 1}") for i in range(dims)]
+        space = _join(door, blocks, block, margins, phrases)
         shape = (batch, *space, *rest)
     door.size(shape, array.dtype)
     result, view = door.result(out, shape, array)
@@ -722,11 +705,28 @@ def _channels(door: Door, sizes: dict[str, int], channels: int | None) -> int:
     return channels
 
 
-def _divisible(door: Door, axis: str, extent: int, total: int, block: int, given: Any) -> None:
-    if total % block:
-        padded = f"{extent}" if total == extent else f"{extent} padded to {show(total)}"
-        rule = f"{SPATIAL_WORDS[axis]} {padded} is not divisible by block_size {show(given)}"
-        door.refuse(ValueError, rule)
+def _cut(door: Door, extents, block, margins, axes, divisors) -> list[int]:
+    """How many blocks each padded axis has; `axes` and `divisors` say in a message what is divided by what."""
+    blocks = []
+    for axis, divisor, extent, b, (start, end) in zip(axes, divisors, extents, block, margins):
+        total = extent + start + end
+        if total % b:
+            padded = f"{extent}" if total == extent else f"{extent} padded to {show(total)}"
+            door.refuse(ValueError, f"{axis} {padded} is not divisible by {divisor}")
+        blocks.append(total // b)
+    return blocks
+
+
+def _join(door: Door, blocks, block, crops, phrases) -> list[int]:
+    """Extents of the axes that blocks make, less the crops; `phrases` name a crop and its axis in a message."""
+    space = []
+    for (crop, axis), count, b, (start, end) in zip(phrases, blocks, block, crops):
+        whole = count * b
+        if start + end > whole:
+            rule = f"{crop} [{show(start)}, {show(end)}] are larger than {axis.format(show(whole))}"
+            door.refuse(ValueError, f"{rule} they are taken from")
+        space.append(whole - start - end)
+    return space
 
 
 # -------------------------------------------------------------------------------------------- preprocessing
@@ -829,9 +829,8 @@ def frame_margins(name, settings: FrameSettings, height, width) -> tuple[int, in
 
 def _frame_margins(door: Door, settings: FrameSettings, frame: tuple[int, int]) -> tuple[int, int]:
     if settings.size is None:
-        for axis, extent, b in zip("hw", frame, settings.block):
-            if extent % b:
-                door.refuse(ValueError, f"{SPATIAL_WORDS[axis]} {show(extent)} is not divisible by block_size {b}")
+        divisors = [f"block_size {b}" for b in settings.block]
+        _cut(door, frame, settings.block, [(0, 0)] * 2, ["height", "width"], divisors)
         return 0, 0
     for axis, extent, canvas in zip("hw", frame, settings.size):
         if extent > canvas:

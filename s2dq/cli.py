@@ -266,10 +266,7 @@ def undo(tensor, parameters):
 
 # ---- s2dq apply, s2dq info
 
-OPERATORS = (
-    "space_to_depth", "depth_to_space", "space_to_batch_nd", "batch_to_space_nd",
-    "space_to_batch", "batch_to_space", "pack_vect_c", "unpack_vect_c",
-)  # fmt: skip
+OPERATORS = tuple(s2dq.operators.__all__)
 
 
 def apply(args):

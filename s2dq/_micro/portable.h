@@ -38,7 +38,8 @@ typedef struct {
 
 /* A run of granules, one side contiguous where possible. Constant steps let the compiler shuffle in registers. */
 #define S2DQ_DEFINE_RUN(T, NAME)                                                                                  \
-    static void NAME(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t ds, int64_t ss)      \
+    static void NAME(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t ds,             \
+                     int64_t ss)                                                                                      \
     {                                                                                                             \
         const int64_t w = (int64_t)sizeof(T);                                                                     \
         if (ds == w) {                                                                                            \
@@ -77,8 +78,8 @@ S2DQ_DEFINE_RUN(s2dq_u128, s2dq_run_16)
         memcpy(dst + width - (int64_t)sizeof(T), &high, sizeof(T));           \
     }
 
-static void s2dq_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t ds, int64_t ss,
-                     int64_t width)
+static void s2dq_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t ds,
+                     int64_t ss, int64_t width)
 {
     if (ss == width && ds == width) {
         memcpy(dst, src, (size_t)(n * width));
@@ -114,8 +115,8 @@ static void s2dq_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT sr
         }                                                                                          \
     }
 
-static int s2dq_merge(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t streams, int64_t stream,
-                      int64_t width)
+static int s2dq_merge(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t streams,
+                      int64_t stream, int64_t width)
 {
     if (width == 1) {
         if (streams == 2) { S2DQ_MERGE(uint8_t, 2) return 1; }
@@ -132,8 +133,8 @@ static int s2dq_merge(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT s
 }
 
 /* Two loops. Which of them runs inside is free: bytes move, order does not matter. */
-static void s2dq_plane(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, s2dq_axis outer, s2dq_axis inner,
-                       int64_t width)
+static void s2dq_plane(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, s2dq_axis outer,
+                       s2dq_axis inner, int64_t width)
 {
     if (inner.dst == width && outer.dst == inner.extent * width && outer.src == width &&
         s2dq_merge(dst, src, outer.extent, inner.extent, inner.src, width))
@@ -171,8 +172,8 @@ static void s2dq_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, i
     }
 }
 
-static void s2dq_lookup(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, const uint8_t *S2DQ_RESTRICT table,
-                        const s2dq_axis *axes, int count)
+static void s2dq_lookup(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
+                        const uint8_t *S2DQ_RESTRICT table, const s2dq_axis *axes, int count)
 {
     if (count == 0) {
         *dst = table[*src];

@@ -54,33 +54,22 @@ def find(name):
     return BY_NAME[name]
 
 
-def s2d(name, shape, dtype, block_size, data_format, *tags, frame=(), **more):
-    arguments = {"block_size": block_size, "data_format": data_format, **more}
-    return Case(name, "space_to_depth", shape, dtype, arguments, tags, frame)
+def rows_of(operator, *parameters):
+    """Return a function that makes cases of `operator` whose first values are those of `parameters`, then tags."""
+
+    def row(name, shape, dtype, *values, frame=(), **more):
+        arguments = dict(zip(parameters, values[: len(parameters)], strict=True))
+        return Case(name, operator, shape, dtype, {**arguments, **more}, values[len(parameters):], frame)
+
+    return row
 
 
-def d2s(name, shape, dtype, block_size, data_format, *tags, frame=(), **more):
-    arguments = {"block_size": block_size, "data_format": data_format, **more}
-    return Case(name, "depth_to_space", shape, dtype, arguments, tags, frame)
-
-
-def s2b(name, shape, dtype, block_shape, paddings, *tags, frame=(), **more):
-    arguments = {"block_shape": block_shape, "paddings": paddings, **more}
-    return Case(name, "space_to_batch_nd", shape, dtype, arguments, tags, frame)
-
-
-def b2s(name, shape, dtype, block_shape, crops, *tags, frame=()):
-    arguments = {"block_shape": block_shape, "crops": crops}
-    return Case(name, "batch_to_space_nd", shape, dtype, arguments, tags, frame)
-
-
-def pack(name, shape, dtype, vect, data_format, *tags, frame=(), **more):
-    arguments = {"vect": vect, "data_format": data_format, **more}
-    return Case(name, "pack_vect_c", shape, dtype, arguments, tags, frame)
-
-
-def unpack(name, shape, dtype, data_format, *tags, frame=(), **more):
-    return Case(name, "unpack_vect_c", shape, dtype, {"data_format": data_format, **more}, tags, frame)
+s2d = rows_of("space_to_depth", "block_size", "data_format")
+d2s = rows_of("depth_to_space", "block_size", "data_format")
+s2b = rows_of("space_to_batch_nd", "block_shape", "paddings")
+b2s = rows_of("batch_to_space_nd", "block_shape", "crops")
+pack = rows_of("pack_vect_c", "vect", "data_format")
+unpack = rows_of("unpack_vect_c", "data_format")
 
 
 def prepare(name, shape, *tags, frame=(), **arguments):
