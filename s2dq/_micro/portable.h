@@ -38,8 +38,8 @@ typedef struct {
 
 /* A run of granules, one side contiguous where possible. Constant steps let the compiler shuffle in registers. */
 #define S2DQ_DEFINE_RUN(T, NAME)                                                                                  \
-    static void NAME(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t ds,             \
-                     int64_t ss)                                                                                      \
+    static void NAME(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t ds,         \
+                     int64_t ss)                                                                                  \
     {                                                                                                             \
         const int64_t w = (int64_t)sizeof(T);                                                                     \
         if (ds == w) {                                                                                            \
