@@ -22,9 +22,12 @@ task, consecutive rows along the innermost row axis are run together as one more
 Nothing here knows an operator or a layout.
 """
 
+import os
+
 from cython.parallel cimport prange
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int8_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 from cpython.exc cimport PyErr_CheckSignals
 
 cimport numpy as cnp
@@ -34,7 +37,47 @@ cnp.import_array()
 
 cdef extern from "_micro/axis.h" nogil:
     ctypedef struct s2dq_axis:
-        int64_t extent, src, dst, tab
+        int64_t extent, src, dst, tab, src_back, dst_back
+
+cdef extern from "_micro/tile.h" nogil:
+    enum:
+        S2DQ_REGISTERS
+        S2DQ_PIECES
+        S2DQ_REGISTER_BYTES
+        S2DQ_TILE_LOOPS
+    ctypedef struct s2dq_tile:
+        int64_t inputs, loads, outputs, stores, fills
+        int64_t src[S2DQ_PIECES]
+        int64_t dst[S2DQ_PIECES]
+        uint64_t src_mask[S2DQ_PIECES]
+        uint64_t dst_mask[S2DQ_PIECES]
+        uint64_t upper[S2DQ_REGISTERS]
+        uint8_t low[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
+        uint8_t high[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
+        int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
+    ctypedef struct s2dq_filling:
+        uint8_t keep[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
+        uint8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
+    ctypedef void (*s2dq_tile_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
+                                      const s2dq_filling *filling, const s2dq_axis *loops) noexcept
+    ctypedef void (*s2dq_tile_edge_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
+                                           const s2dq_filling *filling) noexcept
+
+cdef extern from "_micro/avx512.h" nogil:
+    s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile) noexcept
+    s2dq_tile_edge_runner s2dq_512_edge_runner() noexcept
+
+cdef extern from "_micro/isa.h" nogil:
+    int S2DQ_ISA_AVX2
+    int S2DQ_ISA_AVX512VBMI
+    int S2DQ_ISA_COUNT
+    const char *s2dq_isa_name(int isa) noexcept
+    int s2dq_isa_runs(int isa) noexcept
+    int s2dq_get_isa() noexcept
+    void s2dq_set_isa(int isa) noexcept
+
+cdef extern from "_micro/avx2.h" nogil:
+    void s2dq_avx2_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept
 
 cdef extern from "_micro/portable.h" nogil:
     void s2dq_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept
@@ -78,6 +121,9 @@ cdef struct Box:
     int source, target, lookup, count
     int64_t src_offset, dst_offset, tab_offset, width
     s2dq_axis *axes
+    s2dq_tile *tile              # NULL: granules of `width`
+    s2dq_tile_runner runner
+    int64_t low, high            # what a tile reads, seen from its position
 
 cdef struct Segment:
     int row_axes, boxes, chained
@@ -90,9 +136,12 @@ cdef struct Segment:
 
 cdef struct Buffers:
     const uint8_t *x
+    const uint8_t *x_low         # the first byte of X that the program reads
+    const uint8_t *x_high        # and one past the last
     uint8_t *y
     uint8_t *scratch
     const uint8_t *fill
+    const uint8_t *fill_high
     const uint8_t *tables
 
 
@@ -108,15 +157,17 @@ cdef class Program:
     cdef Segment *segments
     cdef Box *boxes
     cdef s2dq_axis *axes
+    cdef s2dq_tile *tiles
     cdef int count
+    cdef int64_t low, high       # what is read of X, seen from its first element
     cdef readonly int64_t scratch
     cdef readonly int64_t nbytes
 
     def __cinit__(self, const int64_t[::1] table not None):
         cdef Py_ssize_t length = table.shape[0]
         cdef Py_ssize_t at = 2
-        cdef int s, k, axes = 0, boxes = 0
-        cdef int64_t size
+        cdef int s, k, axes = 0, boxes = 0, tiles = 0
+        cdef int64_t size, width
         cdef Segment *segment
         cdef Box *box
         if length < 2 or not 0 <= table[0] <= length:
@@ -126,8 +177,9 @@ cdef class Program:
         # No part of the table is longer than the table, which bounds what has to be allocated.
         self.segments = <Segment *>calloc(self.count + 1, sizeof(Segment))
         self.boxes = <Box *>calloc(length // 8 + 1, sizeof(Box))
-        self.axes = <s2dq_axis *>calloc(length // 4 + 1, sizeof(s2dq_axis))
-        if not self.segments or not self.boxes or not self.axes:
+        self.axes = <s2dq_axis *>calloc(length // 6 + 1, sizeof(s2dq_axis))
+        self.tiles = <s2dq_tile *>calloc(length // 68 + 1, sizeof(s2dq_tile))
+        if not self.segments or not self.boxes or not self.axes or not self.tiles:
             raise MemoryError("plan table: no memory for the program")
         for s in range(self.count):
             segment = &self.segments[s]
@@ -157,6 +209,18 @@ cdef class Program:
                 for k in range(box.count):
                     self._read_axis(table, &at, &axes)
                     size *= box.axes[k].extent
+                at += 1
+                if table[at - 1]:
+                    box.tile = &self.tiles[tiles]
+                    tiles += 1
+                    self._read_tile(table, &at, box.tile)
+                    box.runner = s2dq_512_runner(box.tile)
+                    width = S2DQ_REGISTER_BYTES // box.tile.loads
+                    for k in range(box.tile.inputs * box.tile.loads):
+                        box.low = min(box.low, box.tile.src[k])
+                        box.high = max(box.high, box.tile.src[k] + width)
+                if box.source == BUFFER_X:
+                    self._reach(segment, box)
                 if box.target == BUFFER_Y:
                     segment.row_bytes += size
                 else:
@@ -165,28 +229,178 @@ cdef class Program:
         if at != length:
             raise ValueError("plan table: length does not match its contents")
 
+    cdef void _reach(self, const Segment *segment, const Box *box):
+        """Widen what is read of X by what this box reads."""
+        cdef int64_t low = box.src_offset, high = box.src_offset, reach, first = 0, last = box.width
+        cdef int k, bit
+        for k in range(segment.row_axes + box.count):
+            axis = segment.axes[k] if k < segment.row_axes else box.axes[k - segment.row_axes]
+            reach = (axis.extent - 1) * axis.src - axis.src_back
+            if reach < 0:
+                low += reach
+            else:
+                high += reach
+        if box.tile:
+            last = 0
+            for k in range(box.tile.inputs * box.tile.loads):
+                for bit in range(64):
+                    if box.tile.src_mask[k] >> bit & 1:
+                        first = min(first, box.tile.src[k] + bit)
+                        last = max(last, box.tile.src[k] + bit + 1)
+        self.low = min(self.low, low + first)
+        self.high = max(self.high, high + last)
+
     cdef void _read_axis(self, const int64_t[::1] table, Py_ssize_t *at, int *axes):
         cdef s2dq_axis *axis = &self.axes[axes[0]]
         axis.extent = table[at[0]]
         axis.src = table[at[0] + 1]
         axis.dst = table[at[0] + 2]
         axis.tab = table[at[0] + 3]
-        at[0] += 4
+        axis.src_back = table[at[0] + 4]
+        axis.dst_back = table[at[0] + 5]
+        at[0] += 6
         axes[0] += 1
+
+    cdef void _read_tile(self, const int64_t[::1] table, Py_ssize_t *at, s2dq_tile *tile):
+        cdef Py_ssize_t here = at[0]
+        cdef int k, part
+        tile.inputs, tile.loads = table[here], table[here + 1]
+        here += 2
+        for k in range(S2DQ_PIECES):
+            tile.src[k] = table[here + k]
+            tile.src_mask[k] = <uint64_t>table[here + S2DQ_PIECES + k]
+        here += 2 * S2DQ_PIECES
+        tile.outputs, tile.stores = table[here], table[here + 1]
+        here += 2
+        for k in range(S2DQ_PIECES):
+            tile.dst[k] = table[here + k]
+            tile.dst_mask[k] = <uint64_t>table[here + S2DQ_PIECES + k]
+        here += 2 * S2DQ_PIECES
+        for k in range(tile.outputs):
+            tile.upper[k] = <uint64_t>table[here]
+            here += 1
+            for part in range(S2DQ_REGISTER_BYTES):
+                tile.low[k][part] = <uint8_t>(table[here + part // 8] >> 8 * (part % 8) & 255)
+                tile.high[k][part] = <uint8_t>(table[here + 8 + part // 8] >> 8 * (part % 8) & 255)
+                tile.fill[k][part] = <int8_t>(table[here + 16 + part // 8] >> 8 * (part % 8) & 255)
+                tile.fills += tile.fill[k][part] >= 0
+            here += 24
+        at[0] = here
 
     def __dealloc__(self):
         free(self.segments)
         free(self.boxes)
         free(self.axes)
+        free(self.tiles)
 
 
 # ------------------------------------------------------------------------------------------------ the driver
 
-cdef void run_box(const Box *box, const uint8_t *src, uint8_t *dst, const uint8_t *table, const s2dq_axis *axes,
-                  int count) noexcept nogil:
+cdef struct Tiling:
+    const Box *box
+    const s2dq_filling *filling
+    const uint8_t *low           # what may be read of the source
+    const uint8_t *high
+    s2dq_tile_edge_runner edge
+
+
+cdef bint inside(const Tiling *tiling, const uint8_t *src, const s2dq_axis *loops, int count) noexcept nogil:
+    """Whether every piece that the loops read in full lies within the source."""
+    cdef int64_t low = tiling.box.low, high = tiling.box.high, reach
+    cdef int k
+    for k in range(count):
+        reach = (loops[k].extent - 1) * loops[k].src - loops[k].src_back
+        if reach < 0:
+            low += reach
+        else:
+            high += reach
+    return tiling.low - src <= low and high <= tiling.high - src
+
+
+cdef void run_tiles(const Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis *loops,
+                    int count) noexcept nogil:
+    """Any number of loops over tiles. Those near the ends of the source are run one by one, with masks.
+
+    `loops` is changed and restored.
+    """
+    cdef s2dq_axis three[S2DQ_TILE_LOOPS]
+    cdef s2dq_axis outer
+    cdef int64_t i, turns
+    cdef int k
+    while count and loops.extent == 1:
+        src -= loops.src_back
+        dst -= loops.dst_back
+        loops += 1
+        count -= 1
+    if count <= S2DQ_TILE_LOOPS and inside(tiling, src, loops, count):
+        for k in range(S2DQ_TILE_LOOPS):
+            if k < S2DQ_TILE_LOOPS - count:
+                memset(&three[k], 0, sizeof(s2dq_axis))
+                three[k].extent = 1
+            else:
+                three[k] = loops[k - S2DQ_TILE_LOOPS + count]
+        tiling.box.runner(dst, src, tiling.box.tile, tiling.filling, three)
+        return
+    if count == 0:
+        tiling.edge(dst, src, tiling.box.tile, tiling.filling)
+        return
+    outer = loops[0]
+    if count > S2DQ_TILE_LOOPS:
+        for i in range(outer.extent - 1):
+            run_tiles(tiling, src + i * outer.src, dst + i * outer.dst, loops + 1, count - 1)
+    else:
+        # All turns but the last, in one piece if they are inside and else in halves.
+        turns = outer.extent - 1
+        loops.extent, loops.src_back, loops.dst_back = turns, 0, 0
+        if turns > 1 and not inside(tiling, src, loops, count):
+            loops.extent = turns // 2
+            run_tiles(tiling, src, dst, loops, count)
+            src += loops.extent * outer.src
+            dst += loops.extent * outer.dst
+            loops.extent = turns - turns // 2
+            run_tiles(tiling, src, dst, loops, count)
+            src -= turns // 2 * outer.src
+            dst -= turns // 2 * outer.dst
+        else:
+            run_tiles(tiling, src, dst, loops, count)
+        loops[0] = outer
+    i = outer.extent - 1
+    run_tiles(tiling, src + i * outer.src - outer.src_back, dst + i * outer.dst - outer.dst_back, loops + 1,
+              count - 1)
+
+
+cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, uint8_t *dst, const uint8_t *table,
+                  const s2dq_axis *axes, int count) noexcept nogil:
     """One box. IN: src, dst, table already moved to this row. OUT: the granules of the loops `axes`."""
-    if box.lookup:
+    cdef s2dq_filling filling
+    cdef Tiling tiling
+    cdef s2dq_axis loops[2 * MAX_AXES]
+    cdef int k, lane
+    if box.tile:
+        memset(filling.keep, 255, sizeof(filling.keep))
+        memset(filling.fill, 0, sizeof(filling.fill))
+        if box.tile.fills:
+            for k in range(box.tile.outputs):
+                for lane in range(S2DQ_REGISTER_BYTES):
+                    if box.tile.fill[k][lane] >= 0:
+                        filling.keep[k][lane] = 0
+                        filling.fill[k][lane] = buffers.fill[box.tile.fill[k][lane]]
+        tiling.box = box
+        tiling.filling = &filling
+        tiling.edge = s2dq_512_edge_runner()
+        if box.source == BUFFER_X:
+            tiling.low, tiling.high = buffers.x_low, buffers.x_high
+        elif box.source == BUFFER_F:
+            tiling.low, tiling.high = buffers.fill, buffers.fill_high
+        else:
+            tiling.low, tiling.high = src, src  # nothing is known of it: masks
+        for k in range(count):
+            loops[k] = axes[k]
+        run_tiles(&tiling, src, dst, loops, count)
+    elif box.lookup:
         s2dq_lookup(dst, src, table, axes, count)
+    elif s2dq_get_isa() >= S2DQ_ISA_AVX2:
+        s2dq_avx2_copy(dst, src, axes, count, box.width)
     else:
         s2dq_copy(dst, src, axes, count, box.width)
 
@@ -207,7 +421,7 @@ cdef void run_row(const Segment *segment, const Buffers *buffers, uint8_t *scrat
         else:
             source = buffers.fill
         target = buffers.y + dst if box.target == BUFFER_Y else scratch
-        run_box(box, source + box.src_offset, target + box.dst_offset, buffers.tables + box.tab_offset, box.axes,
+        run_box(box, buffers, source + box.src_offset, target + box.dst_offset, buffers.tables + box.tab_offset, box.axes,
                 box.count)
 
 
@@ -227,7 +441,7 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
         if segment.chained:
             run_row(segment, buffers, scratch, 0, 0)
         else:
-            run_box(box, source + box.src_offset, buffers.y + box.dst_offset, buffers.tables + box.tab_offset,
+            run_box(box, buffers, source + box.src_offset, buffers.y + box.dst_offset, buffers.tables + box.tab_offset,
                     box.axes, box.count)
         return
 
@@ -249,7 +463,7 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
                 run_row(segment, buffers, scratch, src + k * axes[inner].src, dst + k * axes[inner].dst)
         else:
             loops[0].extent = strip
-            run_box(box, source + box.src_offset + src, buffers.y + box.dst_offset + dst,
+            run_box(box, buffers, source + box.src_offset + src, buffers.y + box.dst_offset + dst,
                     buffers.tables + box.tab_offset + tab, loops, box.count + 1)
         row += strip
         if row >= last:
@@ -336,7 +550,10 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
     cdef int64_t tasks, slab, begin, end, task
     buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
     buffers.y = <uint8_t *>cnp.PyArray_DATA(out)
+    buffers.x_low = buffers.x + program.low
+    buffers.x_high = buffers.x + program.high
     buffers.fill = &fill[0]
+    buffers.fill_high = buffers.fill + fill.shape[0]
     buffers.tables = &tables[0] if tables is not None else buffers.fill  # never read without lookups
     buffers.scratch = NULL
     segments = <Segment *>malloc(program.count * sizeof(Segment))
@@ -413,6 +630,38 @@ def build_info():
     """What the compiler knew: ``(compiler, OpenMP version or 0)``."""
     return S2DQ_COMPILER.decode(), s2dq_has_openmp()
 
+
+# ----------------------------------------------------------------------------------------------- instruction sets
+
+def isa():
+    """Name of the instruction set in use."""
+    return s2dq_isa_name(s2dq_get_isa()).decode()
+
+
+def has_tiles():
+    """Whether the instruction set in use runs tile programs."""
+    return s2dq_get_isa() == S2DQ_ISA_AVX512VBMI
+
+
+def available_isas():
+    """Names of the instruction sets that this build has and this machine runs, from the plainest on."""
+    return [s2dq_isa_name(k).decode() for k in range(S2DQ_ISA_COUNT) if s2dq_isa_runs(k)]
+
+
+def _choose_isa():
+    """Take the instruction set that ``S2DQ_ISA`` names, else the best one."""
+    wanted = os.environ.get("S2DQ_ISA", "").strip()
+    chosen = None
+    for k in range(S2DQ_ISA_COUNT):
+        if s2dq_isa_runs(k) and wanted in ("", s2dq_isa_name(k).decode()):
+            chosen = k
+    if chosen is None:
+        available = ", ".join(available_isas())
+        raise ImportError(f"S2DQ_ISA={wanted!r} cannot run: this build on this machine has {available}")
+    s2dq_set_isa(chosen)
+
+
+_choose_isa()
 
 if s2dq_guard_fork() != 0:
     raise ImportError("s2dq: pthread_atfork refused the fork handlers")

@@ -26,6 +26,7 @@ from math import prod
 from typing import NamedTuple
 
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
+from s2dq._tiles import Axis, Tile, tile_of
 
 # Buffers a box reads or writes. X is the source and Y the result; T is a scratch row of the running thread;
 # F holds fill values: the lane element first, then one pad element or one per channel.
@@ -37,16 +38,8 @@ _GRANULE_BYTES = 1 << 16  # longer runs stay an axis, so that threads can share 
 _INNER_BYTES = 2048  # a row does at least this much before the row loop turns
 _FEW_ROWS = 16  # fewer rows than this cannot be shared out evenly
 _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharing
+_TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
-
-
-class Axis(NamedTuple):
-    """One loop of a box: how often, and how far to step on both sides and in the lookup tables (bytes)."""
-
-    extent: int
-    src: int
-    dst: int
-    tab: int = 0
 
 
 class Atom(NamedTuple):
@@ -83,6 +76,12 @@ class Move(NamedTuple):
     lookup: bool = False
 
 
+def show_axis(axis: Axis) -> str:
+    """``extent:source step>destination step``, then the step in the tables and how far the last turn goes back."""
+    text = f"{axis.extent}:{axis.src}>{axis.dst}" + (f"~{axis.tab}" if axis.tab else "")
+    return text + (f"<{axis.src_back},{axis.dst_back}" if axis.src_back or axis.dst_back else "")
+
+
 class Box(NamedTuple):
     source: int
     target: int
@@ -92,15 +91,15 @@ class Box(NamedTuple):
     axes: tuple[Axis, ...]
     lookup: bool = False
     tab_offset: int = 0
+    tile: Tile | None = None
 
     def __str__(self) -> str:
-        loops = " ".join(
-            f"{a.extent}:{a.src}>{a.dst}" + (f"~{a.tab}" if a.tab else "") for a in self.axes
-        )
+        loops = " ".join(map(show_axis, self.axes))
         arrow = "=>" if self.lookup else "->"
         source = f"{_BUFFER_NAMES[self.source]}{self.src_offset:+d}"
         target = f"{_BUFFER_NAMES[self.target]}{self.dst_offset:+d}"
-        return f"{source}{arrow}{target} {self.width}B" + (f" {loops}" if loops else "")
+        what = f"({self.tile})" if self.tile else f"{self.width}B"
+        return f"{source}{arrow}{target} {what}" + (f" {loops}" if loops else "")
 
 
 class Segment(NamedTuple):
@@ -108,7 +107,7 @@ class Segment(NamedTuple):
     boxes: tuple[Box, ...]
 
     def __str__(self) -> str:
-        rows = " ".join(f"{a.extent}:{a.src}>{a.dst}" + (f"~{a.tab}" if a.tab else "") for a in self.rows)
+        rows = " ".join(map(show_axis, self.rows))
         return f"[{rows}] {{{' ; '.join(map(str, self.boxes))}}}"
 
 
@@ -133,6 +132,9 @@ class Plan(NamedTuple):
                 table += [box.lookup, box.tab_offset, len(box.axes)]
                 for axis in box.axes:
                     table += axis
+                table.append(box.tile is not None)
+                if box.tile:
+                    table += box.tile.encode()
         return table
 
 
@@ -209,7 +211,7 @@ def canonical(axes: list[Axis], width: int, *, grow: bool = True) -> tuple[int, 
             merged.append(axis)
     if grow and merged:
         last = merged[-1]
-        if last[1:] == (width, width, 0) and width * last.extent <= _GRANULE_BYTES:
+        if (last.src, last.dst, last.tab) == (width, width, 0) and width * last.extent <= _GRANULE_BYTES:
             width *= last.extent
             merged.pop()
     return width, tuple(merged)
@@ -266,9 +268,50 @@ def loop_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     return (*(axis for axis in axes if axis is not longest), longest)
 
 
-def direct(move: Move) -> Plan:
+def tiled(box: Box) -> Iterator[Segment]:
+    """The segments of a box that moves as tiles; all but the first are what its row axes leave over."""
+    tile, loops = tile_of(box.axes, box.width)
+    size = box.width * prod(axis.extent for axis in box.axes)
+    rows: list[Axis] = []
+    rest = []
+    while loops and size > _TILED_ROW_BYTES:
+        axis, of, count = loops.pop(0)
+        if axis.src_back or axis.dst_back:  # rows are run by different threads: none may write what another writes
+            axis = axis._replace(extent=axis.extent - 1, src_back=0, dst_back=0)
+            rest.append((of, axis.extent * count))
+        rows.append(axis)
+        size //= axis.extent
+    inner = tuple(loop.axis for loop in loops)
+    yield Segment(tuple(axis for axis in rows if axis.extent > 1), (box._replace(axes=inner, width=tile.nbytes, tile=tile),))
+    for of, start in rest:
+        yield from tiled(cut_axis(box, of, start))
+        box = cut_axis(box, of, 0, start)
+
+
+def cut_axis(box: Box, of: int, start: int, stop: int | None = None) -> Box:
+    """A box with the indices from `start` to `stop` of one axis; the granule's bytes are the last axis."""
+    if of == len(box.axes):
+        width = (box.width if stop is None else stop) - start
+        return box._replace(width=width, src_offset=box.src_offset + start, dst_offset=box.dst_offset + start)
+    axis = box.axes[of]
+    axes = list(box.axes)
+    axes[of] = axis._replace(extent=(axis.extent if stop is None else stop) - start)
+    return box._replace(
+        axes=tuple(axes),
+        src_offset=box.src_offset + start * axis.src,
+        dst_offset=box.dst_offset + start * axis.dst,
+    )
+
+
+def direct(move: Move, tiles: bool) -> Plan:
     """A plan of one move."""
-    return Plan(tuple(segment_of(box) for box in boxes_of(move)), 0)
+    segments: list[Segment] = []
+    for box in boxes_of(move):
+        if tiles and not box.lookup:
+            segments += tiled(box)
+        else:
+            segments.append(segment_of(box))
+    return Plan(tuple(segments), 0)
 
 
 # ------------------------------------------------------------------------------------------------ channels
@@ -322,12 +365,12 @@ def channel_step(steps: dict[str, int], weight: int, lanes: int) -> int:
 # --------------------------------------------------------------------------------------- the depth operators
 
 
-def plan_depth(problem: DepthProblem) -> Plan:
-    """Plan a space-to-depth or depth-to-space call."""
+def plan_depth(problem: DepthProblem, *, tiles: bool = False) -> Plan:
+    """Plan a space-to-depth or depth-to-space call; `tiles` where the kernels have tile programs."""
     if 0 in problem.dst_shape:
         return Plan((), 0)
     move = _depth_move(problem)
-    return direct(move) if move else _depth_chain(problem)
+    return direct(move, tiles) if move else _depth_chain(problem)
 
 
 def _deep_digits(p: DepthProblem) -> tuple[list[tuple[str, int]], dict[str, int]]:
@@ -538,8 +581,8 @@ def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[
 # --------------------------------------------------------------------------------------- the batch operators
 
 
-def plan_batch(p: BatchProblem) -> Plan:
-    """Plan a space-to-batch or batch-to-space call."""
+def plan_batch(p: BatchProblem, *, tiles: bool = False) -> Plan:
+    """Plan a space-to-batch or batch-to-space call; `tiles` where the kernels have tile programs."""
     if 0 in p.dst_shape:
         return Plan((), 0)
     dst = contiguous_steps(p.dst_shape, p.itemsize)
@@ -563,4 +606,4 @@ def plan_batch(p: BatchProblem) -> Plan:
     for i, extent in enumerate(p.rest):
         atoms[f"r{i}"] = atom(extent, space[1 + dims + i], blocked[1 + dims + i])
     offsets = (space_offset, 0) if p.to_batch else (0, space_offset)
-    return direct(Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets))
+    return direct(Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets), tiles)

@@ -97,7 +97,7 @@ def show_config():
         ("platform", f"{sys.platform} {platform.machine()}"),
         ("compiler", compiler),
         ("openmp", openmp or "none: built to run on one thread"),
-        ("instruction set", "portable"),
+        ("instruction set", f"{_kernels.isa()} (of {', '.join(_kernels.available_isas())})"),
         ("threads", get_num_threads()),
         ("cpus of the machine", os.cpu_count()),
         ("cpus allowed by affinity", _affinity()),

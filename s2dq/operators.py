@@ -573,10 +573,14 @@ def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads
 # ------------------------------------------------------------------------------------------------ execution
 
 
+_SLACK = bytes(64)  # behind the fill values, so that kernels may read them in full registers
+
+
 @lru_cache(maxsize=1024)
 def program_of(problem: DepthProblem | BatchProblem) -> _kernels.Program:
     """The compiled plan of a problem, from the one bounded cache of plans."""
-    plan = plan_depth(problem) if isinstance(problem, DepthProblem) else plan_batch(problem)
+    plan_it = plan_depth if isinstance(problem, DepthProblem) else plan_batch
+    plan = plan_it(problem, tiles=_kernels.has_tiles())
     return _kernels.Program(np.array(plan.encode(), np.int64))
 
 
@@ -584,7 +588,7 @@ def _run(call: Call) -> np.ndarray:
     if call.x.dtype.hasobject:
         _run_references(call)
     elif call.x.dtype.itemsize:
-        fill = call.lane.tobytes() + call.pad.tobytes()
+        fill = call.lane.tobytes() + call.pad.tobytes() + _SLACK
         _kernels.run(program_of(call.problem), call.x, call.out, fill, None, call.num_threads)
     return call.result
 

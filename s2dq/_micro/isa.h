@@ -1,0 +1,51 @@
+/* Instruction sets: which of them this machine runs, and which one is in use.
+ *
+ * Kernels for an instruction set carry `target` attributes, so that one object file holds them all and nothing but
+ * the baseline runs before the choice is made. Compilers without these attributes get the portable kernels.
+ */
+#ifndef S2DQ_ISA_H
+#define S2DQ_ISA_H
+
+#include <stddef.h>
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define S2DQ_X86 1
+#elif defined(__GNUC__) && defined(__aarch64__) && !defined(__AARCH64EB__)
+#define S2DQ_ARM 1
+#endif
+
+enum { S2DQ_ISA_PORTABLE, S2DQ_ISA_NEON, S2DQ_ISA_AVX2, S2DQ_ISA_AVX512VBMI, S2DQ_ISA_COUNT };
+
+/* As S2DQ_ISA spells them; a better one has a higher number. */
+static const char *s2dq_isa_name(int isa)
+{
+    static const char *const names[S2DQ_ISA_COUNT] = {"portable", "neon", "avx2", "avx512vbmi"};
+    return isa >= 0 && isa < S2DQ_ISA_COUNT ? names[isa] : NULL;
+}
+
+static int s2dq_isa_runs(int isa)
+{
+    switch (isa) {
+    case S2DQ_ISA_PORTABLE: return 1;
+#if defined(S2DQ_ARM)
+    case S2DQ_ISA_NEON: return 1; /* part of every AArch64 */
+#endif
+#if defined(S2DQ_X86)
+    /* These ask the system too, whether it saves the registers. */
+    case S2DQ_ISA_AVX2: __builtin_cpu_init(); return __builtin_cpu_supports("avx2");
+    case S2DQ_ISA_AVX512VBMI:
+        __builtin_cpu_init();
+        return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx2");
+#endif
+    default: return 0;
+    }
+}
+
+/* Written once, at import. */
+static int s2dq_isa = S2DQ_ISA_PORTABLE;
+
+static int s2dq_get_isa(void) { return s2dq_isa; }
+static void s2dq_set_isa(int isa) { s2dq_isa = isa; }
+
+#endif

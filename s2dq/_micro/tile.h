@@ -1,0 +1,42 @@
+/* A tile program: a small fixed rearrangement, run again and again by up to three loops.
+ *
+ * A tile reads `pieces` of the source into `inputs` registers of 64 bytes, makes `outputs` registers of them by table
+ * lookups, and stores those in pieces. A register holds one piece of 64 bytes, two of 32 or four of 16; a mask tells
+ * which bytes of a piece are there. Only bytes of the masks are looked at and written.
+ *
+ * Output register o is   (low[o] looked up in registers 0 and 1, or, where bit i of upper[o] is set, high[o] in
+ * registers 2 and 3).   Index bytes are 0..63 for the first register of a pair, 64..127 for the second.
+ */
+#ifndef S2DQ_TILE_H
+#define S2DQ_TILE_H
+
+#include "axis.h"
+
+enum { S2DQ_REGISTERS = 4, S2DQ_PIECES = 16, S2DQ_REGISTER_BYTES = 64, S2DQ_TILE_LOOPS = 3 };
+
+typedef struct {
+    int64_t inputs, loads;   /* registers, pieces in each */
+    int64_t outputs, stores; /* the same */
+    int64_t fills;           /* how many bytes are not looked up but filled */
+    int64_t src[S2DQ_PIECES], dst[S2DQ_PIECES];
+    uint64_t src_mask[S2DQ_PIECES], dst_mask[S2DQ_PIECES];
+    uint64_t upper[S2DQ_REGISTERS];
+    uint8_t low[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES], high[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
+    int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]; /* offset in the fill values, or -1 */
+} s2dq_tile;
+
+/* What replaces the bytes that are not looked up: output = (looked up & keep) | fill. */
+typedef struct {
+    uint8_t keep[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES], fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
+} s2dq_filling;
+
+/* Runs a tile at every position of three loops. OUT: the bytes of its masks.
+ * Reads its pieces in full, whatever their masks.
+ */
+typedef void (*s2dq_tile_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
+                                 const s2dq_axis *loops);
+
+/* Runs one tile, and reads nothing but the bytes of its masks. */
+typedef void (*s2dq_tile_edge_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling);
+
+#endif

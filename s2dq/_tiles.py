@@ -1,0 +1,377 @@
+"""From a box to a tile program: which small rearrangement of bytes to repeat, and in what order.
+
+A *tile* is a few consecutive indices of every axis of a box, at most 256 bytes of source and destination. A kernel
+loads it into at most four registers of 64 bytes, shuffles bytes by table, and stores it (`_micro/tile.h`).
+
+run       bytes of a tile that are neighbours in memory on one side
+piece     what one load or store moves: 64, 32 or 16 bytes of a run, the last one masked
+loop      an axis counted in tiles; where the extent is no multiple, the last tile goes back and overlaps
+
+What a tile costs is fitted to timed programs: loads and stores by their width, a little for every run, and for lines
+that leave the nearest cache before their neighbours are used. Shuffles cost nothing measurable beside them.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import permutations
+from math import prod
+from typing import NamedTuple
+
+REGISTER = 64
+REGISTERS = 4
+_MOST = REGISTER * REGISTERS
+_LINE = 64
+
+# Cycles on Zen 5, by the width of a piece.
+_LOAD = {64: 1.67, 32: 0.71, 16: 0.67}
+_STORE = {64: 1.84, 32: 1.18, 16: 0.85}
+_TILE, _SRC_RUN, _DST_RUN, _RESTART = 0.54, 0.25, 0.35, 1.55
+
+# How much an inner sweep may touch before lines used in part drop to the next cache, and what a line costs from there.
+_CACHES = ((24 << 10, 4.0), (640 << 10, 12.0))
+# What a leap costs a line, by the size of the whole.
+_LEAPS = ((24 << 10, 1.0), (640 << 10, 6.0))
+
+# Extents worth trying for an axis that a tile takes a part of.
+_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 21, 24, 32, 40, 42, 48, 64, 80, 85, 96, 128, 160, 192, 256)
+
+
+class Axis(NamedTuple):
+    """One loop: how often, how far to step (bytes), and how far the last turn goes back."""
+
+    extent: int
+    src: int
+    dst: int
+    tab: int = 0
+    src_back: int = 0
+    dst_back: int = 0
+
+
+class Side(NamedTuple):
+    """Pieces of a tile on one side: `width` bytes each, at ``offsets``, with the bytes of ``masks``."""
+
+    width: int
+    offsets: tuple[int, ...]
+    masks: tuple[int, ...]
+
+    @property
+    def registers(self) -> int:
+        return -(-len(self.offsets) * self.width // REGISTER)
+
+
+class Output(NamedTuple):
+    """Where the bytes of one output register come from; see `_micro/tile.h`."""
+
+    low: bytes
+    high: bytes
+    upper: int
+    fill: tuple[int, ...]
+
+
+class Tile(NamedTuple):
+    src: Side
+    dst: Side
+    outputs: tuple[Output, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes written."""
+        return sum(mask.bit_count() for mask in self.dst.masks)
+
+    def encode(self) -> list[int]:
+        """A flat list of integers, in the order `_kernels.Program` reads it."""
+        table = []
+        for side in (self.src, self.dst):
+            pieces = REGISTERS * REGISTER // 16
+            table += [side.registers, REGISTER // side.width]
+            table += side.offsets + (0,) * (pieces - len(side.offsets))
+            table += [_signed(mask) for mask in side.masks] + [0] * (pieces - len(side.masks))
+        for output in self.outputs:
+            table.append(_signed(output.upper))
+            for part in (output.low, output.high, bytes(k & 255 for k in output.fill)):
+                table += [int.from_bytes(part[k:k + 8], "little", signed=True) for k in range(0, REGISTER, 8)]
+        return table
+
+    def __str__(self) -> str:
+        return f"{len(self.src.offsets)}x{self.src.width}B>{len(self.dst.offsets)}x{self.dst.width}B"
+
+
+def _signed(bits: int) -> int:
+    return bits - (1 << 64) if bits >> 63 else bits
+
+
+# ---------------------------------------------------------------------------------------------------- one tile
+
+
+def pieces_of(offsets: Iterable[int], width: int) -> Side:
+    """Cover byte offsets with pieces from the lowest on."""
+    starts: list[int] = []
+    masks: list[int] = []
+    for offset in sorted(offsets):
+        if not starts or offset >= starts[-1] + width:
+            starts.append(offset)
+            masks.append(0)
+        masks[-1] |= 1 << offset - starts[-1]
+    return Side(width, tuple(starts), tuple(masks))
+
+
+def positions(side: Side) -> dict[int, int]:
+    """Where each byte of the pieces lies in the registers."""
+    return {
+        start + bit: k * side.width + bit
+        for k, (start, mask) in enumerate(zip(side.offsets, side.masks))
+        for bit in range(side.width)
+        if mask >> bit & 1
+    }
+
+
+def build(pairs: list[tuple[int | None, int, int]], load: int, store: int) -> Tile | None:
+    """The tile that moves byte ``src`` to byte ``dst`` for every ``(src, dst, fill)``.
+
+    Where `src` is None the byte at offset `fill` of the fill values is written. None where registers do not suffice.
+    """
+    src = pieces_of({pair[0] for pair in pairs if pair[0] is not None}, load)
+    dst = pieces_of((pair[1] for pair in pairs), store)
+    if max(src.registers, dst.registers) > REGISTERS:
+        return None
+    where = positions(src)
+    sources = {dst_byte: (where.get(src_byte, 0), src_byte is None, fill) for src_byte, dst_byte, fill in pairs}
+    outputs = [(bytearray(REGISTER), bytearray(REGISTER), [-1] * REGISTER) for _ in range(dst.registers)]
+    upper = [0] * dst.registers
+    for dst_byte, at in positions(dst).items():
+        register, lane = divmod(at, REGISTER)
+        source, filled, fill = sources[dst_byte]
+        low, high, fills = outputs[register]
+        if source >= 2 * REGISTER:
+            high[lane] = source - 2 * REGISTER
+            upper[register] |= 1 << lane
+        else:
+            low[lane] = source
+        if filled:
+            fills[lane] = fill
+    made = tuple(
+        Output(bytes(low), bytes(high), bits, tuple(fills)) for (low, high, fills), bits in zip(outputs, upper)
+    )
+    return Tile(src, dst, made)
+
+
+# ------------------------------------------------------------------------------------------------ the best tile
+
+
+class Shape(NamedTuple):
+    """A candidate: how many indices of each axis, and the widths of loads and stores."""
+
+    counts: tuple[int, ...]
+    load: int
+    store: int
+    cost: float
+
+
+def run_of(axes: list[Axis], counts: tuple[int, ...], order: list[int], side: int) -> tuple[int, int]:
+    """``(runs, bytes from the first to the last of a run)`` of a tile; `order` sorts the axes by step."""
+    span, runs = 1, 1
+    for k in order:
+        count, step = counts[k], abs(axes[k][side])
+        if count == 1 or step == 0:
+            continue
+        if runs == 1 and step <= span + 8 and (side == 2 or step < 32):
+            span += step * (count - 1)
+        elif runs == 1 and step <= span:
+            span += step * (count - 1)
+        else:
+            runs *= count
+    return runs, span
+
+
+def candidates(axes: list[Axis], orders: tuple[list[int], list[int]]) -> Iterator[tuple[int, ...]]:
+    """Counts worth trying: the innermost axes of either side whole, parts of the next ones."""
+    seen = set()
+    ones = (1,) * len(axes)
+    for i in range(len(axes) + 1):
+        for j in range(len(axes) + 1):
+            whole = {*orders[0][:i], *orders[1][:j]}
+            counts = [axes[k].extent if k in whole else 1 for k in range(len(axes))]
+            room = _MOST // max(1, prod(counts))
+            if room < 1:
+                break
+            following = {order[at] for order, at in ((orders[0], i), (orders[1], j)) if at < len(axes)} - whole
+            for chosen in parts(axes, sorted(following), room):
+                full = tuple(chosen.get(k, count) for k, count in enumerate(counts))
+                if full not in seen:
+                    seen.add(full)
+                    yield full
+    if ones not in seen:
+        yield ones
+
+
+def parts(axes: list[Axis], following: list[int], room: int) -> Iterator[dict[int, int]]:
+    """Ways to take a part of each of at most two axes, within `room` indices."""
+    yield {}
+    for k in following:
+        for count in part_extents(axes[k].extent, room):
+            yield {k: count}
+    if len(following) == 2:
+        first, second = following
+        for count in (2, 4, 8, 16, 32, 64):
+            if count <= room and count <= axes[first].extent:
+                for other in (2, 4, 8, 16, 32, 64):
+                    if count * other <= room and other <= axes[second].extent:
+                        yield {first: count, second: other}
+
+
+@lru_cache(4096)
+def part_extents(extent: int, room: int) -> tuple[int, ...]:
+    """Counts from 2 to `room` that a tile may take of an axis."""
+    most = min(extent, room)
+    if most < 2:
+        return ()
+    even = {-(-extent // tiles) for tiles in range(-(-extent // most), -(-extent // most) + 4)}
+    return tuple(sorted({*(part for part in _PARTS if part <= most), *(part for part in even if 2 <= part <= most)}))
+
+
+def best_shape(axes: list[Axis]) -> Shape:
+    """The cheapest tile by the model."""
+    orders = tuple(
+        sorted(range(len(axes)), key=lambda k: (axes[k][side] == 0, abs(axes[k][side]))) for side in (1, 2)
+    )
+    best = None
+    for counts in candidates(axes, orders):
+        src_runs, src_span = run_of(axes, counts, orders[0], 1)
+        dst_runs, dst_span = run_of(axes, counts, orders[1], 2)
+        turns = [-(-axis.extent // count) for axis, count in zip(axes, counts)]
+        tiles = prod(turns)
+        inner = max(turns, default=1)
+        fixed = _TILE + _SRC_RUN * src_runs + _DST_RUN * dst_runs + _RESTART / inner + collisions(axes, counts)
+        if best and tiles * fixed >= best.cost:
+            continue
+        load, load_cost = cheapest(_LOAD, src_runs, src_span)
+        store, store_cost = cheapest(_STORE, dst_runs, dst_span)
+        cost = tiles * (fixed + load_cost + store_cost)
+        if load and store and (best is None or cost < best.cost):
+            best = Shape(counts, load, store, cost)
+    return best
+
+
+def cheapest(costs: dict[int, float], runs: int, span: int) -> tuple[int, float]:
+    """The cheapest width of pieces whose registers suffice, or 0."""
+    best = (0, float("inf"))
+    for width, cost in costs.items():
+        pieces = runs * -(-span // width)
+        if pieces * width <= _MOST and pieces * cost < best[1]:
+            best = (width, pieces * cost)
+    return best
+
+
+def collisions(axes: list[Axis], counts: tuple[int, ...]) -> float:
+    """Penalty for more runs at a pitch of whole pages than a cache set keeps."""
+    penalty = 0.0
+    for side in (1, 2):
+        streams = prod(
+            count for axis, count in zip(axes, counts) if count > 1 and axis[side] and axis[side] % 4096 == 0
+        )
+        if streams > 8:
+            penalty += 2.0 * streams
+    return penalty
+
+
+# ------------------------------------------------------------------------------------------------------- loops
+
+
+class Loop(NamedTuple):
+    """An axis counted in tiles, and which axis of the box it is."""
+
+    axis: Axis
+    of: int
+    count: int  # indices of that axis in a tile
+
+
+def loops_of(axes: list[Axis], counts: tuple[int, ...]) -> list[Loop]:
+    """The loops over tiles, in the order of the axes."""
+    loops = []
+    for k, (axis, count) in enumerate(zip(axes, counts)):
+        turns = -(-axis.extent // count)
+        if turns > 1:
+            back = turns * count - axis.extent
+            loop = Axis(turns, axis.src * count, axis.dst * count, 0, axis.src * back, axis.dst * back)
+            loops.append(Loop(loop, k, count))
+    return loops
+
+
+def order_loops(loops: list[Loop], tile: Tile) -> list[Loop]:
+    """Destination order, unless lines that tiles use in part would leave the cache before they are used up."""
+    loops = sorted(loops, key=lambda loop: -abs(loop.axis.dst))
+    if len(loops) < 2:
+        return loops
+    outer, inner = loops[:-4], loops[-4:]
+    best = min(permutations(inner), key=lambda order: restarts(order) + misses(order, tile))
+    return [*outer, *best]
+
+
+def restarts(loops: tuple[Loop, ...]) -> float:
+    return _RESTART * prod(loop.axis.extent for loop in loops[:-1])
+
+
+def misses(loops: tuple[Loop, ...], tile: Tile) -> float:
+    """Cycles spent waiting for memory: lines that come back before their rest is used, and leaps that no prefetch
+    foresees.
+    """
+    cost = 0.0
+    total = prod(loop.axis.extent for loop in loops)
+    leap = price(_LEAPS, total * tile.nbytes)
+    lines = {1: line_count(tile.src), 2: line_count(tile.dst)}
+    footprint = {1: lines[1] * _LINE, 2: lines[2] * _LINE}
+    sweep = {1: first_run(tile.src), 2: first_run(tile.dst)}  # bytes passed over in one go
+    turns = total
+    for loop, _, _ in reversed(loops):
+        inside = footprint[1] + footprint[2]
+        for side in (1, 2):
+            step = abs(loop[side])
+            if not step:
+                continue
+            if step < _LINE:
+                cost += price(_CACHES, inside) * total * lines[side] * (1 - step / _LINE)
+            footprint[side] *= max(1.0, loop.extent * min(1.0, step / _LINE))
+            if step <= sweep[side] + _LINE:
+                sweep[side] = step * (loop.extent - 1) + sweep[side]
+            else:
+                cost += leap * turns * lines[side]
+        turns //= loop.extent
+    return cost
+
+
+def price(levels: tuple[tuple[int, float], ...], size: float) -> float:
+    """The price of the last level that `size` exceeds."""
+    found = 0.0
+    for least, cycles in levels:
+        if size > least:
+            found = cycles
+    return found
+
+
+def first_run(side: Side) -> int:
+    """Bytes from the first byte of a side to the end of the pieces that follow each other."""
+    end = side.offsets[0]
+    for offset, mask in zip(side.offsets, side.masks):
+        if offset > end + 8:
+            break
+        end = offset + mask.bit_length()
+    return end - side.offsets[0]
+
+
+def line_count(side: Side) -> int:
+    """Lines that a tile touches when its runs lie as well as they can."""
+    return len({offset // _LINE for offset in side.offsets})
+
+
+def tile_of(axes: tuple[Axis, ...], width: int) -> tuple[Tile, list[Loop]]:
+    """The tile program of a box of plain axes: the tile, and its loops from the outermost on.
+
+    The bytes of a granule count as one more axis, the last.
+    """
+    every = [*axes, Axis(width, 1, 1)]
+    shape = best_shape(every)
+    pairs = [(0, 0, 0)]
+    for axis, count in zip(every, shape.counts):
+        pairs = [(s + i * axis.src, d + i * axis.dst, 0) for s, d, _ in pairs for i in range(count)]
+    tile = build(pairs, shape.load, shape.store)
+    return tile, order_loops(loops_of(every, shape.counts), tile)

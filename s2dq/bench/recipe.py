@@ -1,0 +1,217 @@
+"""A case as the reshape - transpose - reshape that a user of any array library would write.
+
+The peers run these recipes, and the budget counts streams in them. They are written from the index equations, on
+their own: nothing here comes from the plans that s2dq makes.
+
+A *token* is one axis of the finest split that both sides need: (h, w) with a block of 2 is the tokens hb by wb bx.
+Each array axis is a group of tokens, the source and the result list the same tokens in different orders.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+DIMS = {1: "w", 2: "hw", 3: "dhw"}
+RANK = {"NWC": 1, "NCW": 1, "NHWC": 2, "NCHW": 2, "NCHW_VECT_C": 2, "NDHWC": 3, "NCDHW": 3}
+
+
+@dataclass(frozen=True)
+class Pad:
+    margins: tuple  # (start, end) of every axis
+    value: object
+
+
+@dataclass(frozen=True)
+class Crop:
+    margins: tuple
+
+
+@dataclass(frozen=True)
+class Move:
+    """Reshape to `split`, transpose by `order`, reshape to `shape`."""
+
+    split: tuple
+    order: tuple
+    shape: tuple
+
+
+def recipe(case):
+    """Return the steps that turn the input of `case` into its result."""
+    if case.operator in ("space_to_batch_nd", "batch_to_space_nd"):
+        return batch_recipe(case)
+    return depth_recipe(case)
+
+
+def batch_recipe(case):
+    block = case.arguments["block_shape"]
+    dims = len(block)
+    to_batch = case.operator == "space_to_batch_nd"
+    margins = tuple(map(tuple, case.arguments["paddings" if to_batch else "crops"]))
+    batch, extents, rest = case.shape[0], case.shape[1 : 1 + dims], case.shape[1 + dims :]
+    if to_batch:
+        extents = [(extent + sum(pair)) // b for extent, pair, b in zip(extents, margins, block)]
+    else:
+        batch //= prod(block)
+
+    sizes = {"n": batch} | {f"r{i}": extent for i, extent in enumerate(rest)}
+    sizes |= {f"d{i}": extent for i, extent in enumerate(extents)} | {f"b{i}": b for i, b in enumerate(block)}
+    kept = [[f"r{i}"] for i in range(len(rest))]
+    space = [["n"], *([f"d{i}", f"b{i}"] for i in range(dims)), *kept]
+    blocks = [[*(f"b{i}" for i in range(dims)), "n"], *([f"d{i}"] for i in range(dims)), *kept]
+    margins = ((0, 0), *margins, *((0, 0) for _ in rest))
+    if to_batch:
+        return (*pad(margins, case.arguments.get("pad_value", 0)), move(space, blocks, sizes))
+    return (move(blocks, space, sizes), *crop(margins))
+
+
+def depth_recipe(case):
+    """space_to_depth, depth_to_space and, as those with a block of 1, packing and unpacking."""
+    source, target, vect = formats(case)
+    to_depth = case.operator != "depth_to_space"
+    rank = RANK[source]
+    block = case.arguments.get("block_size", 1)
+    block = block if isinstance(block, tuple) else (block,) * rank
+    margins = case.arguments.get("paddings" if to_depth else "crops", [[0, 0]] * rank)
+
+    steps, shape = [], case.shape
+    if to_depth:
+        steps += pad(on_layout(source, margins), case.arguments.get("pad_value", 0))
+        shape = tuple(extent + start + end for extent, (start, end) in zip(shape, on_layout(source, margins)))
+    held = channels_of(source, shape)
+    count = case.arguments.get("channels", held)
+    sizes = {"n": shape[0], "c": count if to_depth else count // prod(block)}
+    for axis, extent, b in zip(DIMS[rank], spatial_of(source, shape), block):
+        sizes |= {axis: extent // b if to_depth else extent, f"b{axis}": b}
+    deep = deep_tokens(mode=case.arguments.get("mode", "DCR"), rank=rank)
+    source_tokens, target_tokens = (["c"], deep) if to_depth else (deep, ["c"])
+
+    # Words go straight from and to the other layout where their lanes are a part of c. Where they are not, a
+    # step before or after takes them apart or makes them.
+    source_low = lanes_of_c(source, source_tokens, sizes, shape[-1])
+    if source_low is None or count != held:
+        steps += unpacked(shape, count)
+        source, source_low = "NHWC", 1
+    target_low = lanes_of_c(target, target_tokens, sizes, vect)
+    chained = target_low is None or (source == target == "NCHW_VECT_C" and source_low != target_low)
+    if chained:
+        target, target_low = "NHWC", 1
+    sizes["c0"] = max(source_low, target_low)
+    sizes["c1"] = sizes["c"] // sizes["c0"]
+    step = move(groups_of(source, source_tokens, rank, blocked=not to_depth),
+                groups_of(target, target_tokens, rank, blocked=to_depth), sizes)
+    steps.append(step)
+    shape = step.shape
+    if not to_depth:
+        steps += crop(on_layout(target, margins))
+        shape = tuple(extent - start - end for extent, (start, end) in zip(shape, on_layout(target, margins)))
+    if chained:
+        steps += packed(shape, vect, case.arguments.get("pad_value", 0) if case.operator == "pack_vect_c" else 0)
+    return tuple(steps)
+
+
+def lanes_of_c(layout, tokens, sizes, lanes):
+    """How many lanes of a packed layout are a part of c; 1 for other layouts, None if words end within a block."""
+    if layout != "NCHW_VECT_C":
+        return 1
+    inner = prod(sizes[token] for token in tokens[tokens.index("c") + 1 :])
+    low, rest = divmod(lanes, inner)
+    return low if rest == 0 and low and sizes["c"] % low == 0 else None
+
+
+def formats(case):
+    """Return source layout, target layout and the lanes of a packed target."""
+    arguments = case.arguments
+    if case.operator == "pack_vect_c":
+        return arguments["data_format"], "NCHW_VECT_C", arguments.get("vect", 4)
+    if case.operator == "unpack_vect_c":
+        return "NCHW_VECT_C", arguments["data_format"], 1
+    source = arguments["data_format"]
+    target = arguments.get("out_format", source)
+    vect = arguments.get("vect", 4)
+    if source == "NCHW_VECT_C" and "out_format" not in arguments and vect == 4:
+        vect = case.shape[-1]
+    return source, target, vect
+
+
+def is_channels_last(layout):
+    return layout in ("NWC", "NHWC", "NDHWC")
+
+
+def channels_of(layout, shape):
+    if layout == "NCHW_VECT_C":
+        return shape[1] * shape[-1]
+    return shape[-1] if is_channels_last(layout) else shape[1]
+
+
+def spatial_of(layout, shape):
+    return shape[1:-1] if is_channels_last(layout) else shape[2 : 2 + RANK[layout]]
+
+
+def on_layout(layout, margins):
+    """Margins of the spatial axes as margins of all axes."""
+    if layout == "NCHW_VECT_C":
+        return ((0, 0), (0, 0), *margins, (0, 0))
+    return ((0, 0), *margins, (0, 0)) if is_channels_last(layout) else ((0, 0), (0, 0), *margins)
+
+
+def deep_tokens(mode, rank):
+    offsets = [f"b{axis}" for axis in DIMS[rank]]
+    return {"DCR": [*offsets, "c"], "CRD": ["c", *offsets], "focus": [*offsets[::-1], "c"]}[mode]
+
+
+def groups_of(layout, channel, rank, blocked):
+    """The groups of tokens of every array axis; on the blocked side the offsets are among the channel's tokens."""
+    spatial = [[axis] if blocked else [axis, f"b{axis}"] for axis in DIMS[rank]]
+    cut = channel.index("c")
+    high, low = [*channel[:cut], "c1"], ["c0", *channel[cut + 1 :]]
+    if layout == "NCHW_VECT_C":
+        return [["n"], high, *spatial, low]
+    return [["n"], *spatial, high + low] if is_channels_last(layout) else [["n"], high + low, *spatial]
+
+
+def move(source, target, sizes):
+    """The transpose from one grouping of the tokens to the other, in as few axes as will do."""
+    shape = tuple(prod(sizes[token] for token in group) for group in target)
+    source, target = ([token for group in side for token in group if sizes[token] > 1] for side in (source, target))
+    runs = []  # tokens that are neighbours on both sides
+    for token in source:
+        follows = runs and runs[-1][-1] in target[:-1] and target[target.index(runs[-1][-1]) + 1] == token
+        if follows:
+            runs[-1].append(token)
+        else:
+            runs.append([token])
+    order = sorted(range(len(runs)), key=lambda run: target.index(runs[run][0]))
+    return Move(tuple(prod(sizes[token] for token in run) for run in runs), tuple(order), shape)
+
+
+def pad(margins, value):
+    return [Pad(margins, value)] if any(map(any, margins)) else []
+
+
+def crop(margins):
+    return [Crop(margins)] if any(map(any, margins)) else []
+
+
+def unpacked(shape, count):
+    """NCHW_VECT_C -> NHWC with `count` channels."""
+    batch, words, height, width, lanes = shape
+    step = Move(shape, (0, 2, 3, 1, 4), (batch, height, width, words * lanes))
+    return [step, *crop(((0, 0), (0, 0), (0, 0), (0, words * lanes - count)))]
+
+
+def packed(shape, vect, value):
+    """NHWC -> NCHW_VECT_C, the last word filled up."""
+    batch, height, width, count = shape
+    words = -(-count // vect)
+    step = Move((batch, height, width, words, vect), (0, 3, 1, 2, 4), (batch, words, height, width, vect))
+    return [*pad(((0, 0), (0, 0), (0, 0), (0, words * vect - count)), value), step]
+
+
+def window(step, shape):
+    """The index of what lies within the margins of `step`."""
+    return tuple(slice(start, extent - end) for (start, end), extent in zip(step.margins, shape))
+
+
+def padded_shape(step, shape):
+    return tuple(start + extent + end for (start, end), extent in zip(step.margins, shape))
