@@ -13,7 +13,7 @@ that leave the nearest cache before their neighbours are used. Shuffles cost not
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import permutations
+from itertools import pairwise, permutations
 from math import prod
 from typing import NamedTuple
 
@@ -27,8 +27,13 @@ _LOAD = {64: 1.67, 32: 0.71, 16: 0.67}
 _STORE = {64: 1.84, 32: 1.18, 16: 0.85}
 _TILE, _SRC_RUN, _DST_RUN, _RESTART = 0.54, 0.25, 0.35, 1.55
 
+# A masked store to a line that is not in the cache waits for the line; by the size of the whole.
+_MASKED = ((1 << 15, 1.1), (640 << 10, 1.5))
+
 # How much an inner sweep may touch before lines used in part drop to the next cache, and what a line costs from there.
-_CACHES = ((24 << 10, 4.0), (640 << 10, 12.0))
+_CACHES = ((24 << 10, 2.0), (640 << 10, 8.0))
+# Lines at a distance of whole pages share a set of the nearest cache; more of them than it keeps push each other out.
+_PAGE, _WAYS, _CONFLICT = 4096, 8, 18.0
 # What a leap costs a line, by the size of the whole.
 _LEAPS = ((24 << 10, 1.0), (640 << 10, 6.0))
 
@@ -235,6 +240,7 @@ def best_shape(axes: list[Axis]) -> Shape:
         sorted(range(len(axes)), key=lambda k: (axes[k][side] == 0, abs(axes[k][side]))) for side in (1, 2)
     )
     best = None
+    masked = price(_MASKED, prod(axis.extent for axis in axes)) or 1.0
     for counts in candidates(axes, orders):
         src_runs, src_span = run_of(axes, counts, orders[0], 1)
         dst_runs, dst_span = run_of(axes, counts, orders[1], 2)
@@ -244,21 +250,22 @@ def best_shape(axes: list[Axis]) -> Shape:
         fixed = _TILE + _SRC_RUN * src_runs + _DST_RUN * dst_runs + _RESTART / inner + collisions(axes, counts)
         if best and tiles * fixed >= best.cost:
             continue
-        load, load_cost = cheapest(_LOAD, src_runs, src_span)
-        store, store_cost = cheapest(_STORE, dst_runs, dst_span)
+        load, load_cost = cheapest(_LOAD, src_runs, src_span, 1.0)
+        store, store_cost = cheapest(_STORE, dst_runs, dst_span, masked)
         cost = tiles * (fixed + load_cost + store_cost)
         if load and store and (best is None or cost < best.cost):
             best = Shape(counts, load, store, cost)
     return best
 
 
-def cheapest(costs: dict[int, float], runs: int, span: int) -> tuple[int, float]:
-    """The cheapest width of pieces whose registers suffice, or 0."""
+def cheapest(costs: dict[int, float], runs: int, span: int, masked: float) -> tuple[int, float]:
+    """The cheapest width of pieces whose registers suffice, or 0. Pieces with masks cost `masked` times as much."""
     best = (0, float("inf"))
     for width, cost in costs.items():
         pieces = runs * -(-span // width)
-        if pieces * width <= _MOST and pieces * cost < best[1]:
-            best = (width, pieces * cost)
+        total = pieces * cost * (masked if span % width else 1.0)
+        if pieces * width <= _MOST and total < best[1]:
+            best = (width, total)
     return best
 
 
@@ -267,10 +274,10 @@ def collisions(axes: list[Axis], counts: tuple[int, ...]) -> float:
     penalty = 0.0
     for side in (1, 2):
         streams = prod(
-            count for axis, count in zip(axes, counts) if count > 1 and axis[side] and axis[side] % 4096 == 0
+            count for axis, count in zip(axes, counts) if count > 1 and axis[side] and axis[side] % _PAGE == 0
         )
-        if streams > 8:
-            penalty += 2.0 * streams
+        if streams > _WAYS:
+            penalty += _CONFLICT * streams
     return penalty
 
 
@@ -298,13 +305,43 @@ def loops_of(axes: list[Axis], counts: tuple[int, ...]) -> list[Loop]:
 
 
 def order_loops(loops: list[Loop], tile: Tile) -> list[Loop]:
-    """Destination order, unless lines that tiles use in part would leave the cache before they are used up."""
+    """The order with the least restarts and misses; far-out loops stay in destination order.
+
+    Where lines that tiles use in part would be lost, an axis may be run in blocks of whole lines: two loops, the
+    second of them further in.
+    """
+    best, cost = cheapest_order(loops, tile)
+    work = prod(loop.axis.extent for loop in loops)
+    if cost < work:
+        return best
+    for k, loop in enumerate(loops):
+        steps = {abs(step) for step in (loop.axis.src, loop.axis.dst) if 0 < abs(step) < _LINE}
+        for block in sorted({lines * _LINE // step for step in steps for lines in (1, 4)}):
+            whole = (loop.axis.extent - bool(loop.axis.src_back or loop.axis.dst_back)) // block
+            if whole < 2:
+                continue
+            src, dst = loop.axis.src, loop.axis.dst
+            outer = Loop(Axis(whole, src * block, dst * block), loop.of, loop.count * block)
+            inner = Loop(Axis(block, src, dst), loop.of, loop.count)
+            order, blocked = cheapest_order([*loops[:k], outer, inner, *loops[k + 1:]], tile)
+            if blocked < 0.8 * cost:
+                best, cost = order, blocked
+    return best
+
+
+def cheapest_order(loops: list[Loop], tile: Tile) -> tuple[list[Loop], float]:
+    """The best order of the four innermost loops, and what it costs."""
     loops = sorted(loops, key=lambda loop: -abs(loop.axis.dst))
-    if len(loops) < 2:
-        return loops
     outer, inner = loops[:-4], loops[-4:]
-    best = min(permutations(inner), key=lambda order: restarts(order) + misses(order, tile))
-    return [*outer, *best]
+    best, least = loops, float("inf")
+    for order in permutations(inner):
+        # Blocks of an axis stay inside of that axis.
+        if any(a.of == b.of and a.count < b.count for a, b in pairwise(order)):
+            continue
+        cost = restarts(order) + misses(order, tile)
+        if cost < least:
+            best, least = [*outer, *order], cost
+    return best, least * prod(loop.axis.extent for loop in outer)
 
 
 def restarts(loops: tuple[Loop, ...]) -> float:
@@ -321,6 +358,7 @@ def misses(loops: tuple[Loop, ...], tile: Tile) -> float:
     lines = {1: line_count(tile.src), 2: line_count(tile.dst)}
     footprint = {1: lines[1] * _LINE, 2: lines[2] * _LINE}
     sweep = {1: first_run(tile.src), 2: first_run(tile.dst)}  # bytes passed over in one go
+    ways = {1: ways_of(tile.src), 2: ways_of(tile.dst)}  # lines in the fullest set of the cache
     turns = total
     for loop, _, _ in reversed(loops):
         inside = footprint[1] + footprint[2]
@@ -335,6 +373,10 @@ def misses(loops: tuple[Loop, ...], tile: Tile) -> float:
                 sweep[side] = step * (loop.extent - 1) + sweep[side]
             else:
                 cost += leap * turns * lines[side]
+            if step % _PAGE == 0:
+                ways[side] *= loop.extent
+                if ways[side] > _WAYS:
+                    cost += _CONFLICT * turns * lines[side]
         turns //= loop.extent
     return cost
 
@@ -352,10 +394,18 @@ def first_run(side: Side) -> int:
     """Bytes from the first byte of a side to the end of the pieces that follow each other."""
     end = side.offsets[0]
     for offset, mask in zip(side.offsets, side.masks):
-        if offset > end + 8:
+        if offset > end + _LINE:
             break
         end = offset + mask.bit_length()
     return end - side.offsets[0]
+
+
+def ways_of(side: Side) -> int:
+    """Lines of a tile that fall into one set of the nearest cache."""
+    sets: dict[int, set[int]] = {}
+    for offset in side.offsets:
+        sets.setdefault(offset // _LINE % (_PAGE // _LINE), set()).add(offset // _LINE)
+    return max(map(len, sets.values()))
 
 
 def line_count(side: Side) -> int:

@@ -1,10 +1,10 @@
-"""The `s2dq` command: photographs to int8 model inputs, and every operator on .npy files.
+"""The `s2dq` command: photographs to int8 model inputs, every operator on .npy files, and how fast it all is.
 
-Top to bottom: main, the commands (preprocess, apply, info), what they share (files, messages), the values
+Top to bottom: main, the commands (preprocess, apply, info, bench), what they share (files, messages), the values
 of options, the parser. Pillow and tqdm are imported where they are used: `apply` and `info` need neither.
 
-Exit codes: 0 done; 1 a file could not be read, processed or written; 2 bad arguments; 130 interrupted;
-141 nobody reads the output any more.
+Exit codes: 0 done; 1 a file could not be read, processed or written, or `bench --fail` has seen a loss;
+2 bad arguments; 130 interrupted; 141 nobody reads the output any more.
 """
 
 import argparse
@@ -296,6 +296,54 @@ def info(args):
     return 0
 
 
+# ---- s2dq bench
+
+
+def bench(args):
+    """Time the named cases against a copy and against the peers that are installed."""
+    from s2dq.bench import chart, report, runner, verdict
+
+    if args.png is not None:
+        with needs_matplotlib():
+            chart.require()
+    names = runner.choose_cases(quick=args.quick, pattern=args.cases, random=args.random, seed=args.seed)
+    if not names:
+        raise CommandError(f"no case is called {args.cases}; s2dq bench --list shows the names")
+    if args.list:
+        print("\n".join(names))
+        return 0
+    wanted = args.peers if args.peers is not None else [] if args.random else list(PEERS)
+    try:
+        result = runner.run(names, wanted, threads=args.threads, quick=args.quick, confirm=args.confirm,
+                            interpreters=dict(args.python), progress=show_step)
+    except runner.WorkerError as error:
+        raise CommandError(error, FAILED) from None
+    finally:
+        show_step("")
+    for line in report.lines_of(result):
+        print_line(line)
+    if args.json is not None:
+        text = runner.to_json(result)
+        write_atomically(args.json, lambda file: file.write(text.encode()))
+    if args.png is not None:
+        write_atomically(args.png, lambda file: chart.draw(result, file))
+    return FAILED if args.fail and any(map(verdict.fails, result["cases"])) else 0
+
+
+@contextlib.contextmanager
+def needs_matplotlib():
+    try:
+        yield
+    except ImportError:
+        raise CommandError('--png needs Matplotlib: pip install "s2dq[bench]"', FAILED) from None
+
+
+def show_step(text):
+    """What is being done, on one line that is written over, where somebody is watching."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
 # ---- files and messages
 
 
@@ -340,11 +388,14 @@ def print_table(rows):
     if len(rows) == 1:  # the header alone
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     for row in rows:
         cells = (cell.replace("\n", "\\n").ljust(width) for cell, width in zip(row, widths, strict=True))
-        line = "  ".join(cells).rstrip()
-        print(line.encode(encoding, "backslashreplace").decode(encoding))
+        print_line("  ".join(cells).rstrip())
+
+
+def print_line(line):
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def drop_broken_stdout():
@@ -414,6 +465,28 @@ def one_or_three(values, text, wanted):
     return values if len(values) == 3 else values[0]
 
 
+def peer_list(text):
+    if text in ("all", "none"):
+        return list(PEERS) if text == "all" else []
+    names = text.split(",")
+    if not set(names) <= set(PEERS):
+        refuse(text, f"all, none or a list of {', '.join(PEERS)}")
+    return names
+
+
+def peer_interpreter(text):
+    peer, _, path = text.partition("=")
+    if peer not in PEERS or not path:
+        refuse(text, "PEER=PATH, as in tensorflow=env/bin/python")
+    return peer, path
+
+
+def count(text):
+    if not (text.isdecimal() and int(text)):
+        refuse(text, "a number of at least 1")
+    return int(text)
+
+
 def width_x_height(text):
     width, _, height = text.lower().partition("x")
     if not (width.isdecimal() and height.isdecimal() and int(width) and int(height)):
@@ -426,6 +499,7 @@ def width_x_height(text):
 # ---- the parser
 
 FORMATS = tuple(LAYOUTS)
+PEERS = ("numpy", "torch", "tensorflow", "litert", "onnxruntime", "openvino", "jax", "numba")
 FRAME_FORMATS = ("NHWC", "NCHW", "NCHW_VECT_C")
 
 PREPROCESS_HELP = """\
@@ -448,6 +522,18 @@ operators:
   """ + "\n  ".join(OPERATORS) + """
 
 s2dq apply OPERATOR --help lists the options of one. The result has the input's dtype."""
+
+BENCH_HELP = """\
+examples:
+  s2dq bench --quick
+  s2dq bench --cases "*1080p*" --peers numpy,torch --json result.json --png result.png
+  s2dq bench --random 300 --seed 7 --fail
+
+Every library runs in a process of its own, held to --threads threads and pinned to as many CPUs; its result is
+checked against s2dq.reference bit by bit and then timed in turn with np.copyto of as many bytes as the output has.
+Figures are in such copies: out= into an existing array, fresh a new one, k the budget of the case. Lead is the time
+of the best peer over that of s2dq; peers that write into an existing array are held against out=, others against
+fresh. S2DQ_ISA=portable|avx2|avx512vbmi|neon in the environment picks the instruction set."""
 
 # What `apply` passes on, by the names of the operators' parameters.
 OPTIONS = {
@@ -484,6 +570,7 @@ def build_parser():
     add_preprocess(commands.add_parser("preprocess", help="images to model inputs", epilog=PREPROCESS_HELP))
     add_apply(commands.add_parser("apply", help="one operator on a .npy file", epilog=APPLY_HELP))
     commands.add_parser("info", help="version, compiler, instruction set, threads").set_defaults(run=info)
+    add_bench(commands.add_parser("bench", help="how fast: against a copy and other libraries", epilog=BENCH_HELP))
     return parser
 
 
@@ -527,3 +614,22 @@ def add_apply(command):
                 operator.add_argument("--" + parameter.name.replace("_", "-"), dest=parameter.name,
                                       required=parameter.default is parameter.empty,
                                       default=argparse.SUPPRESS, **OPTIONS[parameter.name])
+
+
+def add_bench(command):
+    command.set_defaults(run=bench)
+    add = command.add_argument
+    add("--quick", action="store_true", help="20 cases and few samples: less than a minute")
+    add("--cases", metavar="PATTERN", help='names, as in "*1080p*" (default: all)')
+    add("--random", type=int, default=0, metavar="N", help="cases drawn at random instead, or besides --cases")
+    add("--seed", type=int, default=0, metavar="S", help="of --random (default 0)")
+    add("--list", action="store_true", help="print the names of the cases and stop")
+    add("--peers", type=peer_list, metavar="LIST",
+        help=f"all, none or a list of {', '.join(PEERS)} (default: those installed; none with --random)")
+    add("--python", type=peer_interpreter, action="append", default=[], metavar="PEER=PATH",
+        help="the interpreter that has this peer, if it is another one")
+    add("--threads", type=count, default=1, metavar="N", help="threads of every library (default 1)")
+    add("--confirm", action="store_true", help="measure cases that fail again: they fail if they fail twice")
+    add("--json", metavar="FILE", help="write the result as JSON")
+    add("--png", metavar="FILE", help="draw it as a bar chart")
+    add("--fail", action="store_true", help="exit with 1 if a case is over budget or behind a peer")

@@ -4,7 +4,9 @@
 |---|---|---|
 | up to 128 KiB | 1.4 | |
 | to 1 MiB | 2.0 | power-of-two pitch 2.3 |
-| to 16 MiB | 1.3 | V = 4 to or from NHWC, S2D NHWC to NCHW, NHWC CRD 1.5; byte transposes of 16 streams and more 1.7; power-of-two pitch: 8 streams 1.5, V = 32 3, NHWC to or from NCHW 5 |
+| to 16 MiB | 1.3 | V = 4 to or from NHWC, S2D NHWC to NCHW, NHWC CRD 1.5 |
+| | | byte transposes of 16 streams and more 1.7 |
+| | | power-of-two pitch: 8 streams 1.5, V = 32 3, NHWC to or from NCHW 5 |
 | above | 1.15 | planar from 32 MiB 1.0 |
 
 Where several exceptions hold, the largest k does. The words of the table, as they are taken here:
@@ -95,7 +97,8 @@ def is_word4_nhwc(case):
 
 
 def is_s2d_nhwc_to_nchw(case):
-    return case.operator == "space_to_depth" and is_channels_last(formats(case)[0]) and is_channels_first(formats(case)[1])
+    source, target, _ = formats(case)
+    return case.operator == "space_to_depth" and is_channels_last(source) and is_channels_first(target)
 
 
 def is_nhwc_crd(case):

@@ -7,6 +7,7 @@ To add a case, add a row to the table of its operator. The name starts with the 
 what sets the row apart from its neighbours; a name that has results is never given to anything else.
 """
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,7 +55,10 @@ def input_nbytes(case):
 
 
 def find(name):
-    """Return the case of this name."""
+    """Return the case of this name: one of the list, or random_SEED_INDEX."""
+    if re.fullmatch(r"random_\d+_\d+", name):
+        _, seed, index = name.split("_")
+        return random_cases(int(seed), int(index) + 1)[-1]
     return BY_NAME[name]
 
 

@@ -7,10 +7,9 @@ A *token* is one axis of the finest split that both sides need: (h, w) with a bl
 Each array axis is a group of tokens, the source and the result list the same tokens in different orders.
 """
 
+import itertools
 from dataclasses import dataclass
 from math import prod
-
-import numpy as np
 
 DIMS = {1: "w", 2: "hw", 3: "dhw"}
 RANK = {"NWC": 1, "NCW": 1, "NHWC": 2, "NCHW": 2, "NCHW_VECT_C": 2, "NDHWC": 3, "NCDHW": 3}
@@ -34,6 +33,15 @@ class Move:
     split: tuple
     order: tuple
     shape: tuple
+
+    @property
+    def transposed(self):
+        """The shape between transposing and the second reshape."""
+        return tuple(self.split[axis] for axis in self.order)
+
+    @property
+    def is_reshape(self):
+        return self.order == tuple(range(len(self.order)))
 
 
 def recipe(case):
@@ -215,3 +223,39 @@ def window(step, shape):
 
 def padded_shape(step, shape):
     return tuple(start + extent + end for (start, end), extent in zip(step.margins, shape))
+
+
+def offsets(step, longest=16, most=64):
+    """Indices that take the transpose apart by its short axes: the offsets within a block, the lanes of a word."""
+    ranges, count = [], 1
+    for axis, place in enumerate(step.order):
+        extent = step.split[place]
+        is_run = axis == place == len(step.split) - 1  # what stays together
+        if extent <= longest and not is_run and count * extent <= most:
+            ranges.append(range(extent))
+            count *= extent
+        else:
+            ranges.append((slice(None),))
+    return list(itertools.product(*ranges)) if count > 1 else []
+
+
+def slices_to_join(case):
+    """Strided slices of the input that, joined along an axis, are the result: ([slices], axis); None if there are none.
+
+    How YOLOv5 writes its Focus layer: space_to_depth where the channel is the low part of the deep channel.
+    """
+    if case.operator != "space_to_depth" or case.arguments.get("mode", "DCR") == "CRD":
+        return None
+    source, target, _ = formats(case)
+    block, rank = case.arguments["block_size"], RANK[source]
+    if source != target or source == "NCHW_VECT_C" or isinstance(block, tuple) or not 1 < block**rank <= 16:
+        return None
+    if any(map(any, case.arguments.get("paddings", ()))):
+        return None
+    order = itertools.product(range(block), repeat=rank)
+    if case.arguments.get("mode") == "focus":
+        order = (starts[::-1] for starts in order)
+    channel = len(case.shape) - 1 if is_channels_last(source) else 1
+    first = 1 if is_channels_last(source) else 2
+    ahead, behind = (slice(None),) * first, (slice(None),) * (len(case.shape) - first - rank)
+    return [(*ahead, *(slice(start, None, block) for start in starts), *behind) for starts in order], channel

@@ -29,7 +29,7 @@ def main():
     report({"ready": time.perf_counter() - start})
     for name in job["cases"]:
         report({"begin": name})
-        report(run_case(find(name), peer, job["seconds"]))
+        report(run_case(cases.find(name), peer, job["seconds"]))
 
 
 def own_stdout():
@@ -41,14 +41,6 @@ def own_stdout():
         print(json.dumps(line), file=channel, flush=True)
 
     return report
-
-
-def find(name):
-    """The case of this name, named or drawn at random."""
-    if name in cases.BY_NAME:
-        return cases.find(name)
-    _, seed, index = name.split("_")
-    return cases.random_cases(int(seed), int(index) + 1)[-1]
 
 
 def run_case(case, peer, seconds):

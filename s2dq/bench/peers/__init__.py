@@ -18,6 +18,11 @@ from importlib.metadata import PackageNotFoundError, version
 NAMES = ("numpy", "torch", "tensorflow", "litert", "onnxruntime", "openvino", "jax", "numba")
 
 
+def signed(x):
+    """`x`, its 16-bit unsigned integers read as signed ones: some libraries have no others, and bits just move."""
+    return x.view("int16") if x.dtype == "uint16" else x
+
+
 def load(name):
     """The module of a peer; `s2dq` itself is there, too."""
     return import_module(f".{name}", __name__)

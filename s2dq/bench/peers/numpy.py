@@ -1,14 +1,11 @@
 """NumPy: reshape, transpose and copy, as one assignment or as one per offset within the block."""
 
-import itertools
-
 import numpy as np
 
-from ..recipe import Crop, Move, Pad, padded_shape, recipe, window
+from ..recipe import Crop, Move, Pad, offsets, padded_shape, recipe, window
 from ..timing import Call
 
 PACKAGES = ("numpy",)
-MOST_ASSIGNMENTS = 64
 
 
 def set_up(threads):
@@ -18,17 +15,11 @@ def set_up(threads):
 def calls(case, x):
     steps = recipe(case)
     names = {"run": run, "steps": steps, "x": x}
-    out = np.empty_like(run(steps, x))
     found = [Call("transpose", "run(steps, x)", [names], fresh=True)]
-    for label, pairs in (("assignment", assignments(steps, x, out)),
-                         ("assignment per offset", assignments(steps, x, out, per_offset=True))):
-        if len(pairs) == 1:
-            (target, source), = pairs
-            names = {"copyto": np.copyto, "target": target, "source": source, "out": out}
-            found.append(Call(label, "copyto(target, source)", [names], fresh=False))
-        else:
-            names = {"assign": assign, "pairs": pairs, "out": out}
-            found.append(Call(label, "assign(pairs)", [names], fresh=False))
+    out = np.empty_like(run(steps, x))
+    found.append(assignment("assignment", steps, x, out))
+    if any(offsets(step) for step in steps if isinstance(step, Move)):
+        found.append(staged("assignment per offset", steps, x, out, per_offset=True))
     return found
 
 
@@ -47,42 +38,45 @@ def run(steps, x):
     return x.copy() if np.may_share_memory(x, source) or not x.flags.c_contiguous else x
 
 
-def assign(pairs):
-    for target, source in pairs:
-        target[...] = source
+def assignment(label, steps, x, out):
+    """One assignment to a view of `out`, where the case is one transpose."""
+    if len(steps) > 1 or not isinstance(steps[0], Move):
+        return staged(label, steps, x, out, per_offset=False)
+    step = steps[0]
+    names = {"copyto": np.copyto, "x": x, "out": out, "split": step.split, "order": step.order,
+             "transposed": step.transposed}
+    return Call(label, "copyto(out.reshape(transposed), x.reshape(split).transpose(order))", [names], fresh=False)
 
 
-def assignments(steps, x, out, per_offset=False):
-    """(target, source) pairs of views that write `out` from `x`, what lies between in arrays made beforehand."""
-    pairs = []
-    for number, step in enumerate(steps):
-        is_last = number == len(steps) - 1
+def staged(label, steps, x, out, per_offset):
+    """The steps one after the other, what lies between in arrays made beforehand."""
+    stages, given = [], x
+    for step in steps:
         if isinstance(step, Pad):
-            padded = np.full(padded_shape(step, x.shape), step.value, x.dtype)
-            pairs.append((padded[window(step, padded.shape)], x))
-            x = padded
+            buffer = np.full(padded_shape(step, given.shape), step.value, given.dtype)
+            indices = [window(step, buffer.shape)]
         elif isinstance(step, Crop):
-            x = x[window(step, x.shape)]
-            if not is_last:  # the next step wants to reshape it
-                pairs.append((np.empty(x.shape, x.dtype), x))
-                x = pairs[-1][0]
-            else:
-                pairs.append((out, x))
+            indices = [window(step, given.shape)]
+            buffer = np.empty(given[indices[0]].shape, given.dtype)
         else:
-            source = x.reshape(step.split).transpose(step.order)
-            x = out if is_last else np.empty(step.shape, x.dtype)
-            target = x.reshape(source.shape)
-            pairs += offsets_apart(step, target, source) if per_offset else [(target, source)]
-    return pairs
+            indices = (offsets(step) if per_offset else None) or [...]
+            buffer = np.empty(step.shape, given.dtype)
+        stages.append((step, indices, buffer))
+        given = buffer
+    stages[-1] = (*stages[-1][:2], None)  # out
+    names = {"run_stages": run_stages, "stages": stages, "x": x, "out": out}
+    return Call(label, "run_stages(stages, x, out)", [names], fresh=False)
 
 
-def offsets_apart(step, target, source):
-    """The pair as one per index of the short axes, which are the offsets within a block or the lanes of a word."""
-    short, count = [], 1
-    for axis, place in enumerate(step.order):
-        is_run = axis == place == len(step.split) - 1  # what stays together
-        if step.split[place] <= 16 and not is_run and count * step.split[place] <= MOST_ASSIGNMENTS:
-            short.append(axis)
-            count *= step.split[place]
-    ranges = [range(extent) if axis in short else (slice(None),) for axis, extent in enumerate(target.shape)]
-    return [(target[index], source[index]) for index in itertools.product(*ranges)]
+def run_stages(stages, x, out):
+    for step, indices, buffer in stages:
+        target = out if buffer is None else buffer
+        if isinstance(step, Pad):
+            target[indices[0]] = x
+        elif isinstance(step, Crop):
+            target[...] = x[indices[0]]
+        else:
+            destination, source = target.reshape(step.transposed), x.reshape(step.split).transpose(step.order)
+            for index in indices:
+                destination[index] = source[index]
+        x = target

@@ -1,0 +1,5 @@
+"""A result as a bar chart."""
+
+
+def require():
+    import matplotlib  # noqa: F401

@@ -1,0 +1,40 @@
+"""JAX: jnp.reshape and transpose, compiled by XLA for the CPU."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..recipe import Move, Pad, recipe, slices_to_join, window
+from ..timing import Call
+
+PACKAGES = ("jax", "jaxlib")
+
+
+def set_up(threads):
+    """XLA takes the number of threads from the CPUs that the process may use."""
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_platforms", "cpu")
+
+
+def calls(case, x):
+    steps, array = recipe(case), jax.device_put(x)
+    programs = {"transpose": lambda x: run(steps, x)}
+    joined = slices_to_join(case)
+    if joined:
+        programs["concatenate"] = lambda x: jnp.concatenate([x[index] for index in joined[0]], joined[1])
+    found = []
+    for label, program in programs.items():
+        names = {"program": jax.jit(program).lower(array).compile(), "x": array}
+        found.append(Call(label, "program(x).block_until_ready()", [names], fresh=True, to_numpy=np.asarray))
+    return found
+
+
+def run(steps, x):
+    for step in steps:
+        if isinstance(step, Pad):
+            x = jnp.pad(x, step.margins, constant_values=step.value)
+        elif isinstance(step, Move):
+            x = x.reshape(step.split).transpose(step.order).reshape(step.shape)
+        else:
+            x = x[window(step, x.shape)]
+    return x

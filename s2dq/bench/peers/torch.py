@@ -1,0 +1,81 @@
+"""PyTorch: pixel_shuffle and pixel_unshuffle, joined slices, and permute for everything."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from ..recipe import Move, Pad, offsets, recipe, slices_to_join, window
+from ..timing import Call
+from . import signed
+
+PACKAGES = ("torch",)
+
+
+def set_up(threads):
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+
+
+def calls(case, x):
+    steps, tensor = recipe(case), torch.from_numpy(signed(x))
+    names = {"run": run, "steps": steps, "x": tensor}
+    found = [Call("permute", "run(steps, x)", [names], fresh=True, to_numpy=to_numpy)]
+    found += pixel_calls(case, tensor)
+    joined = slices_to_join(case)
+    if joined:
+        names = {"cat": torch.cat, "indices": joined[0], "axis": joined[1], "x": tensor}
+        found.append(Call("cat", "cat([x[index] for index in indices], axis)", [names], fresh=True, to_numpy=to_numpy))
+    if len(steps) == 1 and isinstance(steps[0], Move):
+        found += copy_calls(steps[0], tensor)
+    return found
+
+
+def run(steps, x):
+    """The recipe; the result is contiguous and new."""
+    given = x
+    for step in steps:
+        if isinstance(step, Pad):
+            x = F.pad(x, [count for pair in reversed(step.margins) for count in pair], value=step.value)
+        elif isinstance(step, Move):
+            x = x.reshape(step.split).permute(step.order).reshape(step.shape)
+        else:
+            x = x[window(step, x.shape)]
+    return x.clone() if x.data_ptr() == given.data_ptr() else x.contiguous()
+
+
+def pixel_calls(case, x):
+    """The module's own operators: CRD, channels first or, as a memory format, last."""
+    arguments = case.arguments
+    operators = {"space_to_depth": F.pixel_unshuffle, "depth_to_space": F.pixel_shuffle}
+    if case.operator not in operators or set(arguments) - {"block_size", "data_format", "mode"}:
+        return []
+    if arguments.get("mode") != "CRD" or arguments["data_format"] not in ("NCHW", "NHWC"):
+        return []
+    names = {"pixel": operators[case.operator], "x": x, "block": arguments["block_size"]}
+    if arguments["data_format"] == "NCHW":
+        return [Call("pixel_(un)shuffle", "pixel(x, block)", [names], fresh=True, to_numpy=to_numpy)]
+    names["x"] = x.permute(0, 3, 1, 2)  # NCHW with the memory format channels_last
+    names["channels_last"] = torch.channels_last
+    return [Call("pixel_(un)shuffle, channels_last", "pixel(x, block).contiguous(memory_format=channels_last)", [names],
+                 fresh=True, to_numpy=lambda result: to_numpy(result.permute(0, 2, 3, 1)))]
+
+
+def copy_calls(step, x):
+    """Into a tensor that exists: one copy_, or one per offset within the block."""
+    out = torch.empty(step.shape, dtype=x.dtype)
+    names = {"x": x, "out": out, "split": step.split, "order": step.order, "transposed": step.transposed}
+    yield Call("copy_", "out.view(transposed).copy_(x.view(split).permute(order))", [names], fresh=False,
+               to_numpy=to_numpy)
+    if offsets(step):
+        names = names | {"copy_each": copy_each, "indices": offsets(step)}
+        yield Call("copy_ per offset", "copy_each(out.view(transposed), x.view(split).permute(order), indices)", [names],
+                   fresh=False, to_numpy=to_numpy)
+
+
+def copy_each(target, source, indices):
+    for index in indices:
+        target[index].copy_(source[index])
+
+
+def to_numpy(tensor):
+    return np.asarray(tensor.numpy(), order="C")

@@ -1,0 +1,128 @@
+"""A result as text for the terminal."""
+
+from statistics import median
+
+from .verdict import (
+    COPIES,
+    KINDS,
+    US,
+    best_of_peers,
+    closest,
+    copies,
+    fails,
+    groups,
+    losses,
+    mean,
+    promises,
+    rate,
+    timed,
+)
+
+
+def lines_of(result):
+    """The report: machine, one line per case, means, peers, promises, losses."""
+    rows = result["cases"]
+    yield from header(result)
+    yield ""
+    yield from table(["case", "output", "out=", "fresh", "k", "best peer", "copies", "lead", ""], map(cells, rows))
+    yield ""
+    yield from table(["copies, geometric means", "cases", "out=", "fresh", "best peer", "lead", "copy GB/s"],
+                     (mean_cells(*group) for group in groups(rows)))
+    if result["peers"]:
+        yield ""
+        yield from table(["peer", "cases", "copies", "s2dq there", "wrong", "cannot"],
+                         (peer_cells(peer, rows) for peer in result["peers"]))
+    yield ""
+    for what, figure, limit in promises(rows):
+        yield f"{what}: {number(figure)} (limit {number(limit)}){'' if figure <= limit else '  MISSED'}"
+    yield from problem_lines(rows)
+    yield from loss_lines(rows)
+
+
+def header(result):
+    machine = result["machine"]
+    yield (f"{machine['cpu']}, {machine['instruction set']}, {machine['compiler']}, "
+           f"{machine['threads']} thread{'s' * (machine['threads'] > 1)}, {machine['date']}")
+    versions = [f"{name} {version}" for own in result["peers"].values() for name, version in own.items()]
+    yield f"s2dq {machine['s2dq']}, Python {machine['python']}, {', '.join(versions) or 'no peers'}"
+    yield "A copy is np.copyto of as many bytes as the output has. Lead: the best peer's time over that of s2dq."
+
+
+def cells(row):
+    run = row["runs"][0]
+    peer = closest(run)
+    own = [number(copies(row, "out")), number(copies(row, "fresh")), number(row["k"])]
+    other = [f"{peer[0]} ({peer[1]})", number(peer[2]), number(peer[3])] if peer else ["", "", ""]
+    return [row["name"], size(row["nbytes"]), *own, *other, marks(row)]
+
+
+def marks(row):
+    """What is wrong; in brackets what a second run did not show again."""
+    failed = fails(row)
+    once = [loss for loss in losses(row, row["runs"][0]) if loss not in failed]
+    return ", ".join([*failed, *(f"({loss})" for loss in once)])
+
+
+def mean_cells(title, rows):
+    peers = [best_of_peers(row["runs"][0]) for row in rows]
+    leads = [peer[3] for row in rows if (peer := closest(row["runs"][0]))]
+    return [title, str(len(rows)), *(number(mean(copies(row, kind) for row in rows)) for kind in KINDS),
+            number(mean(peers)), number(mean(leads)), f"{median(map(rate, rows)):.0f}"]
+
+
+def peer_cells(peer, rows):
+    rows = timed(rows)
+    own = [(row, result) for row in rows if (result := row["runs"][0][peer]).keys() & set(KINDS)]
+    best = [min(result[kind][COPIES] for kind in KINDS if kind in result) for _, result in own]
+    wrong = sum(any("wrong" in text for text in row["runs"][0][peer].get("problems", {}).values()) for row in rows)
+    return [peer, str(len(own)), number(mean(best)), number(mean(copies(row, "out") for row, _ in own)), str(wrong),
+            str(len(rows) - len(own))]
+
+
+def problem_lines(rows):
+    """What s2dq itself got wrong: never expected, never hidden."""
+    for row in rows:
+        own = row["runs"][0]["s2dq"]
+        for what in [own.get("cannot"), *own.get("problems", {}).values()]:
+            if what:
+                yield f"WRONG {row['name']}: {what}"
+
+
+def loss_lines(rows):
+    failed = [row for row in rows if fails(row)]
+    if not failed:
+        yield f"{len(rows)} cases, none over budget, none behind a peer"
+        return
+    yield f"{len(failed)} of {len(rows)} cases fail:"
+    for row in failed:
+        run = row["runs"][0]["s2dq"]
+        figure = f"{run['out'][US]:.4g} us, {number(run['out'][COPIES])} copies" if "out" in run else ""
+        yield f"  {row['name']}: {', '.join(fails(row))}; {figure}"
+
+
+def table(head, rows):
+    """Columns, the first to the left and figures to the right."""
+    rows = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        first, *rest, last = zip(row, widths, strict=True)
+        aligned = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]
+        aligned.append(last[0] if head[-1] == "" else last[0].rjust(last[1]))
+        yield "  ".join(aligned).rstrip()
+
+
+def number(value):
+    """Three digits, empty for None."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.3g}" if value >= 9.995 else f"{value:.2f}"
+
+
+def size(nbytes):
+    """48 KiB, 1.5 MiB; empty for None."""
+    if nbytes is None:
+        return ""
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if nbytes >= unit:
+            return f"{nbytes / unit:.3g} {name}"
+    return f"{nbytes} B"

@@ -1,0 +1,273 @@
+"""What `s2dq bench` does: one process after the other, pinned and held to so many threads, and their results as one.
+
+The result is a dict that goes to JSON as it is:
+
+    {"machine": {...}, "settings": {...}, "peers": {name: {distribution: version}},
+     "cases": [{"name", "operator", "nbytes", "k", "runs": [{peer: {"copy", "out", "fresh", ...}}]}]}
+
+Times are microseconds. "out" and "fresh" hold the peer's fastest call of that kind: us, copies, quartiles as fractions
+of the median, number of samples, how it was called. A second run is there for cases that failed in the first.
+"""
+
+import contextlib
+import datetime
+import fnmatch
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import s2dq
+
+from . import cases, peers
+from .budget import budget
+from .verdict import fails
+
+SILENCE = 600  # seconds without a sign of life after which a process is ended
+SECONDS = {"s2dq": 0.5, "peer": 0.25}  # per case
+QUICK_SECONDS = {"s2dq": 0.12, "peer": 0.06}
+
+# One of each kind, small enough that all peers are through within a minute.
+QUICK = (
+    "tiny_s2d_nhwc", "resnet50_stem_224", "yolov5_focus_640_nchw", "yolov2_passthrough_26_f32",
+    "feature_map_14_c512_nchw", "feature_map_56_c64_crd", "bayer_mosaic_1080p_8bit", "label_map_512_int64",
+    "full_hd_s2d_nhwc", "camera_640_to_nchw", "feature_map_7_c1024", "espcn_x3_1080p", "mobile_sr_x2_540p_crd",
+    "quicksrnet_x4_512", "deeplab_rate6_int8", "video_dilation2", "wavenet_dilation8_undo",
+    "feature_map_56_c64_to_int8x4", "rgb_640_to_int8x4", "feature_map_56_c256_from_int8x32",
+)  # fmt: skip
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS",
+)  # fmt: skip
+
+
+class WorkerError(Exception):
+    """A process that did not even begin."""
+
+
+def run(names, wanted, *, threads=1, quick=False, confirm=False, interpreters=None, progress=lambda text: None):
+    """Measure the cases of these names with s2dq and the peers in `wanted`; returns the result described above."""
+    interpreters = interpreters or {}
+    seconds = QUICK_SECONDS if quick else SECONDS
+    progress("looking for peers")
+    found = {peer: versions for peer in wanted if (versions := versions_of(peer, interpreters)) is not None}
+    cpus = pinned_cpus(threads)
+    machine = describe_machine(threads, cpus)
+
+    def measure(chosen, peer):
+        job = {"peer": peer, "cases": chosen, "threads": threads,
+               "seconds": seconds["s2dq" if peer == "s2dq" else "peer"]}
+        return run_peer(job, interpreters.get(peer, sys.executable), cpus, progress)
+
+    first = {peer: measure(names, peer) for peer in ("s2dq", *found)}
+    rows = [describe_case(name, {peer: results[name] for peer, results in first.items()}, machine["instruction set"])
+            for name in names]
+    again = [row["name"] for row in rows if fails(row)] if confirm else []
+    if again:
+        second = {peer: measure(again, peer) for peer in first}
+        for row in rows:
+            if row["name"] in again:
+                row["runs"].append({peer: results[row["name"]] for peer, results in second.items()})
+    settings = {"threads": threads, "quick": quick, "confirm": confirm, "seconds per case": seconds}
+    return {"machine": machine, "settings": settings, "peers": found, "cases": rows}
+
+
+def choose_cases(*, quick=False, pattern=None, random=0, seed=0):
+    """The names of the cases to run: all, the quick ones, those that match, and so many drawn at random."""
+    names = list(QUICK) if quick and pattern is None else [case.name for case in cases.CASES]
+    if pattern is not None:
+        names = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    elif random:
+        names = []
+    return names + [case.name for case in cases.random_cases(seed, random)]
+
+
+# ---- one process
+
+
+def run_peer(job, interpreter, cpus, progress):
+    """Results of one peer by name of the case. A process that dies is followed by one for the remaining cases."""
+    results, remaining = {}, list(job["cases"])
+    while remaining:
+        done, unfinished, trouble = run_process(job | {"cases": remaining}, interpreter, cpus, progress)
+        results |= done
+        remaining = [name for name in remaining if name not in results]
+        if not trouble:
+            break
+        if unfinished is None:
+            raise WorkerError(f"{job['peer']}: {trouble}")
+        results[unfinished] = {"cannot": trouble}
+        remaining.remove(unfinished)
+    return results
+
+
+def run_process(job, interpreter, cpus, progress):
+    """(results, the case in which the process ended or None, what went wrong or None)."""
+    results, unfinished = {}, None
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+        process = start(interpreter, cpus, job["threads"], log)
+        watchdog = Watchdog(process)
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(job))
+            process.stdin.close()
+        try:
+            for line in process.stdout:
+                watchdog.restart()
+                report = json.loads(line)
+                if "begin" in report:
+                    unfinished = report["begin"]
+                    progress(f"{job['peer']}: {len(results) + 1} of {len(job['cases'])}, {unfinished}")
+                elif "case" in report:
+                    results[report.pop("case")] = compact(report)
+                    unfinished = None
+        finally:
+            if len(results) < len(job["cases"]) and process.poll() is None and sys.exc_info()[0] is not None:
+                process.kill()  # interrupted
+            code = process.wait()
+            watchdog.stop()
+        if len(results) == len(job["cases"]):
+            return results, None, None
+        log.seek(0)
+        last = [line.strip() for line in log if line.strip()][-1:]
+        reason = f"no sign of life for {SILENCE} s" if watchdog.bit else f"the process ended with {code}"
+        return results, unfinished, ": ".join([reason, *last])
+
+
+def start(interpreter, cpus, threads, log):
+    """Start a worker on `cpus`, its libraries held to `threads`."""
+    environment = dict(os.environ) | dict.fromkeys(THREAD_VARIABLES, str(threads))
+    environment |= {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "TF_CPP_MIN_LOG_LEVEL": "3",
+                    "PYTHONWARNINGS": "ignore"}
+    environment.pop("S2DQ_NUM_THREADS", None)
+    # The package that runs this one, wherever the other interpreter has its own.
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(s2dq.__file__).parents[1])] + (
+        [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []))
+    command = [interpreter, "-m", "s2dq.bench.worker"]
+    with affinity(cpus):  # a child inherits it before it imports anything
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                                env=environment)
+
+
+class Watchdog:
+    """Ends a process that has been silent for too long."""
+
+    def __init__(self, process):
+        self.process, self.bit = process, False
+        self.restart()
+
+    def restart(self):
+        self.stop()
+        self.timer = threading.Timer(SILENCE, self.bite)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def stop(self):
+        if hasattr(self, "timer"):
+            self.timer.cancel()
+
+    def bite(self):
+        self.bit = True
+        self.process.kill()
+
+
+def pinned_cpus(threads):
+    """The last CPUs that this process may use, one per thread; None where there is no affinity."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    allowed = sorted(os.sched_getaffinity(0))
+    return allowed[-threads:]
+
+
+@contextlib.contextmanager
+def affinity(cpus):
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def versions_of(peer, interpreters):
+    """`{distribution: version}` of a peer, None if it is not installed."""
+    if peer not in interpreters:
+        return peers.versions(peer)
+    program = "import json, sys; from s2dq.bench import peers; json.dump(peers.versions(sys.argv[1]), sys.stdout)"
+    environment = dict(os.environ) | {"PYTHONPATH": str(Path(s2dq.__file__).parents[1])}
+    done = subprocess.run([interpreters[peer], "-c", program, peer], capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise WorkerError(f"{peer}: {interpreters[peer]} cannot run s2dq: {done.stderr.strip().splitlines()[-1:]}")
+    return json.loads(done.stdout)
+
+
+# ---- what goes into the result
+
+
+def describe_case(name, results, instruction_set):
+    case = cases.find(name)
+    nbytes = next((result["nbytes"] for result in results.values() if "nbytes" in result), None)
+    k = budget(case, nbytes, instruction_set) if nbytes else None
+    for result in results.values():
+        result.pop("nbytes", None)
+    return {"name": name, "operator": case.operator, "nbytes": nbytes, "k": k, "runs": [results]}
+
+
+def compact(report):
+    """A worker's report in microseconds and four digits."""
+    result = {key: report[key] for key in ("nbytes", "cannot", "problems") if key in report}
+    if "copy" in report:
+        result["copy"] = four_digits(report["copy"]["seconds"] * 1e6)
+    for kind in ("out", "fresh"):
+        if kind in report:
+            timing = report[kind]
+            figures = (timing["seconds"] * 1e6, timing["copies"], *timing["spread"])
+            result[kind] = [*map(four_digits, figures), timing["samples"], timing["how"]]
+    return result
+
+
+def four_digits(number):
+    return float(f"{number:.4g}")
+
+
+def describe_machine(threads, cpus):
+    """What `show_config` says, the CPU's name and today's date."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        s2dq.show_config()
+    config = dict(line.split(": ", 1) for line in text.getvalue().splitlines())
+    machine = {key: config[key] for key in ("s2dq", "python", "numpy", "platform", "compiler", "instruction set")}
+    machine["instruction set"] = machine["instruction set"].split()[0]
+    return {"cpu": cpu_name(), **machine, "threads": threads, "pinned to": cpus,
+            "date": datetime.date.today().isoformat()}
+
+
+def cpu_name():
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def to_json(result):
+    """The result as JSON, one case a line."""
+    head = {key: value for key, value in result.items() if key != "cases"}
+    lines = [json.dumps(row, separators=(",", ":")) for row in result["cases"]]
+    return json.dumps(head, indent=1)[:-2] + ',\n "cases": [\n' + ",\n".join(lines) + "\n]}\n"
+
+
+def load(path):
+    """Read what `to_json` made."""
+    result = json.loads(Path(path).read_text(encoding="utf-8"))
+    if not isinstance(result, dict) or not {"machine", "settings", "peers", "cases"} <= set(result):
+        raise ValueError(f"{path} is no result of s2dq bench")
+    return result

@@ -1,0 +1,106 @@
+"""What a result says: losses, the best peer, means by size and operator. Rows are the cases of `runner.run`.
+
+A call with `out=` is compared with peers that write into an existing array, a fresh result with peers that give one;
+each peer counts with its fastest call of that kind. s2dq is *behind* a peer if it takes more than 5 % longer both by
+the clock and in copies: the two were measured in different processes, whose copies can differ by more than that. It
+is *over* its budget if the call with `out=` takes longer than k copies and half a microsecond. A case *fails* if it
+is over or behind in every run that it has.
+"""
+
+from statistics import geometric_mean, median
+
+from .budget import BEHIND, FRESH, MEAN_FROM_1_MIB, MEDIAN_TO_1_MIB, MIB, OVERHEAD, SIZE_CLASSES, SMALL_CALL, size_class
+
+KINDS = ("out", "fresh")
+US, COPIES, LOW, HIGH, SAMPLES, HOW = range(6)  # of what a result says of a call
+
+
+def fails(row):
+    """The losses of a row that are in every run: "over budget", "behind PEER", "wrong result"."""
+    per_run = [losses(row, run) for run in row["runs"]]
+    return [loss for loss in per_run[0] if all(loss in one for one in per_run)]
+
+
+def losses(row, run):
+    own = run["s2dq"]
+    if "out" not in own or "fresh" not in own:
+        return ["wrong result"]
+    found = ["over budget"] if is_over(row, own) else []
+    return found + [f"behind {peer} ({kind})" for kind in KINDS for peer, _ in rivals(run, kind)
+                    if is_behind(own[kind], run[peer][kind])]
+
+
+def is_over(row, own):
+    return row["k"] is not None and own["out"][US] > row["k"] * own["copy"] + OVERHEAD * 1e6
+
+
+def is_behind(own, other):
+    return own[US] > BEHIND * other[US] and own[COPIES] > BEHIND * other[COPIES]
+
+
+def rivals(run, kind):
+    """(peer, its copies) of all peers that have a call of this kind."""
+    return [(peer, result[kind][COPIES]) for peer, result in run.items() if peer != "s2dq" and kind in result]
+
+
+def closest(run):
+    """The peer that s2dq leads by least: (peer, kind, its copies, its copies over those of s2dq); None without one."""
+    found = [(copies / run["s2dq"][kind][COPIES], peer, kind, copies)
+             for kind in KINDS if kind in run["s2dq"] for peer, copies in rivals(run, kind)]
+    if not found:
+        return None
+    lead, peer, kind, copies = min(found)
+    return peer, kind, copies, lead
+
+
+def best_of_peers(run):
+    """The fewest copies that any peer needs, by any call."""
+    return min((copies for kind in KINDS for _, copies in rivals(run, kind)), default=None)
+
+
+def copies(row, kind):
+    """Copies of s2dq in the first run, None if there was nothing to time."""
+    own = row["runs"][0]["s2dq"]
+    return own[kind][COPIES] if kind in own else None
+
+
+def mean(values):
+    """The geometric mean of what is not None; None of nothing."""
+    values = [value for value in values if value is not None]
+    return geometric_mean(values) if values else None
+
+
+def timed(rows):
+    return [row for row in rows if copies(row, "out") is not None]
+
+
+def groups(rows):
+    """(title, rows) by size class, by operator and of all rows."""
+    rows = timed(rows)
+    sizes = [(name, [row for row in rows if size_class(row["nbytes"]) == name]) for _, name in SIZE_CLASSES]
+    operators = [(name, [row for row in rows if row["operator"] == name])
+                 for name in dict.fromkeys(row["operator"] for row in rows)]
+    large = [("from 1 MiB", [row for row in rows if row["nbytes"] >= MIB])]
+    return [(title, chosen) for title, chosen in [*sizes, *operators, *large, ("all", rows)] if chosen]
+
+
+def promises(rows):
+    """(what, figure, limit) of what is promised of all cases together; only what these rows can show."""
+    rows = timed(rows)
+    ratios = [(row["nbytes"], copies(row, "out"), row["runs"][0]["s2dq"]) for row in rows]
+    from_1_mib = [ratio for nbytes, ratio, _ in ratios if nbytes >= MIB]
+    to_1_mib = [ratio for nbytes, ratio, _ in ratios if size_class(nbytes) == "to 1 MiB"]
+    smallest = [own["out"][US] for nbytes, _, own in ratios if nbytes <= 64]
+    largest = [own["fresh"][US] / own["out"][US] for nbytes, _, own in ratios if nbytes == 128 * MIB]
+    candidates = (
+        ("copies from 1 MiB up, geometric mean", mean(from_1_mib), MEAN_FROM_1_MIB),
+        ("copies from 128 KiB to 1 MiB, median", median(to_1_mib) if to_1_mib else None, MEDIAN_TO_1_MIB),
+        ("us of the slowest call with 64 bytes", max(smallest, default=None), SMALL_CALL * 1e6),
+        ("fresh 128 MiB over out=, largest", max(largest, default=None), FRESH),
+    )
+    return [one for one in candidates if one[1] is not None]
+
+
+def rate(row):
+    """GB/s of the copy: bytes of the output over the time it takes to copy as many."""
+    return row["nbytes"] / row["runs"][0]["s2dq"]["copy"] / 1e3
