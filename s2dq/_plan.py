@@ -26,7 +26,7 @@ from math import prod
 from typing import NamedTuple
 
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
-from s2dq._tiles import Axis, Tile, tile_of
+from s2dq._tiles import Axis, Pattern, Tile, tile_of
 
 # Buffers a box reads or writes. X is the source and Y the result; T is a scratch row of the running thread;
 # F holds fill values: the lane element first, then one pad element or one per channel.
@@ -38,6 +38,7 @@ _GRANULE_BYTES = 1 << 16  # longer runs stay an axis, so that threads can share 
 _INNER_BYTES = 2048  # a row does at least this much before the row loop turns
 _FEW_ROWS = 16  # fewer rows than this cannot be shared out evenly
 _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharing
+_PATTERN_BYTES = 256  # patterns of more do not fit in registers
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
 
@@ -92,6 +93,7 @@ class Box(NamedTuple):
     lookup: bool = False
     tab_offset: int = 0
     tile: Tile | None = None
+    pattern: Pattern = ((0, 0, 0),)
 
     def __str__(self) -> str:
         loops = " ".join(map(show_axis, self.axes))
@@ -219,27 +221,84 @@ def canonical(axes: list[Axis], width: int, *, grow: bool = True) -> tuple[int, 
 
 def boxes_of(move: Move) -> Iterator[Box]:
     """The boxes a move comes to once its windows are cut away."""
+    for what, ranges in parts_of(move):
+        yield box_of(move, what, ranges)
+
+
+Ranges = dict[str, tuple[int, int]]
+
+
+def parts_of(move: Move) -> Iterator[tuple[str, Ranges]]:
+    """`cut_windows` with a range for every atom, and without what is empty."""
     for what, ranges in cut_windows(move):
-        narrowed = {name: ranges.get(name, (0, atom.extent)) for name, atom in move.atoms.items()}
-        if any(start >= stop for start, stop in narrowed.values()):
+        full = {name: ranges.get(name, (0, atom.extent)) for name, atom in move.atoms.items()}
+        if all(start < stop for start, stop in full.values()):
+            yield what, full
+
+
+def box_of(move: Move, what: str, ranges: Ranges) -> Box:
+    """The box of one part of a move."""
+    if what == "copy":
+        source, src_offset = move.source, move.src_offset
+    else:
+        source, src_offset = F, (move.width if what == "pad" else 0)
+    dst_offset, tab_offset = move.dst_offset, 0
+    axes = []
+    for name, (start, stop) in ranges.items():
+        atom = move.atoms[name]
+        src = atom.src if what == "copy" else atom.pad if what == "pad" else 0
+        tab = atom.tab if what == "copy" else 0
+        src_offset += start * src
+        dst_offset += start * atom.dst
+        tab_offset += start * tab
+        axes.append(Axis(stop - start, src, atom.dst, tab))
+    lookup = move.lookup and what == "copy"
+    width, loops = canonical(axes, move.width, grow=not lookup)
+    return Box(source, move.target, src_offset, dst_offset, width, loops, lookup, tab_offset)
+
+
+def pattern_box(move: Move, digits: tuple[str, ...], ragged: Ranges, lanes: list[Ranges]) -> Box:
+    """One box for the lanes of a ragged word that hold values and those that are filled."""
+    box = box_of(move, "copy", {name: (0, 1) if name in digits else span for name, span in ragged.items()})
+    entries: list[tuple[int | None, int, int]] = []
+    for filled, part in ((False, ragged), *((True, part) for part in lanes)):
+        for values in product(*(range(*part[name]) for name in digits)):
+            steps = [(value, move.atoms[name]) for value, name in zip(values, digits)]
+            src = None if filled else sum(value * atom.src for value, atom in steps)
+            entries.append((src, sum(value * atom.dst for value, atom in steps), 0))
+    axes = [Axis(stop - start, move.atoms[name].src, move.atoms[name].dst)
+            for name, (start, stop) in ragged.items() if name not in digits]
+    _, loops = canonical(axes, move.width, grow=False)
+    return box._replace(width=move.width, axes=loops, pattern=tuple(entries))
+
+
+def tile_boxes(move: Move) -> Iterator[Box]:
+    """The boxes of a move as tiles want them: a ragged word and its spare lanes are one pattern."""
+    window = next((window for window in move.windows if window.outside == "lane"), None)
+    if window is None:
+        yield from boxes_of(move)
+        return
+    digits = window.digits
+    groups: dict[tuple, list[tuple[str, Ranges]]] = {}
+    for what, ranges in parts_of(move):
+        around = tuple((name, span) for name, span in ranges.items() if name not in digits)
+        groups.setdefault(around, []).append((what, ranges))
+    alone = []
+    for group in groups.values():
+        copies = [ranges for what, ranges in group if what == "copy"]
+        lanes = [ranges for what, ranges in group if what == "lane"]
+        ragged = copies[-1:]
+        count = sum(prod(stop - start for start, stop in (part[name] for name in digits)) for part in ragged + lanes)
+        box = None
+        if ragged and lanes and count * move.width <= _PATTERN_BYTES:
+            box = pattern_box(move, digits, ragged[0], lanes)
+        if box is None or tile_of(box.axes, box.width, box.pattern) is None:
+            alone += group
             continue
-        dst_offset = move.dst_offset + sum(start * move.atoms[name].dst for name, (start, _) in narrowed.items())
-        if what == "copy":
-            source, src_offset = move.source, move.src_offset
-        else:
-            source, src_offset = F, (move.width if what == "pad" else 0)
-        tab_offset = 0
-        axes = []
-        for name, (start, stop) in narrowed.items():
-            atom = move.atoms[name]
-            src = atom.src if what == "copy" else atom.pad if what == "pad" else 0
-            tab = atom.tab if what == "copy" else 0
-            src_offset += start * src
-            tab_offset += start * tab
-            axes.append(Axis(stop - start, src, atom.dst, tab))
-        lookup = move.lookup and what == "copy"
-        width, loops = canonical(axes, move.width, grow=not lookup)
-        yield Box(source, move.target, src_offset, dst_offset, width, loops, lookup, tab_offset)
+        yield box
+        alone += [(what, ranges) for what, ranges in group if ranges is not ragged[0] and what != "lane"]
+    for what, ranges in alone:
+        yield box_of(move, what, ranges)
 
 
 def segment_of(box: Box) -> Segment:
@@ -270,8 +329,9 @@ def loop_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
 
 def tiled(box: Box) -> Iterator[Segment]:
     """The segments of a box that moves as tiles; all but the first are what its row axes leave over."""
-    tile, loops = tile_of(box.axes, box.width)
-    size = box.width * prod(axis.extent for axis in box.axes)
+    tile, loops = tile_of(box.axes, box.width, box.pattern)
+    loops = list(loops)
+    size = box.width * len(box.pattern) * prod(axis.extent for axis in box.axes)
     rows: list[Axis] = []
     rest = []
     every = [*box.axes, Axis(box.width, 1, 1)]
@@ -310,13 +370,9 @@ def cut_axis(box: Box, of: int, start: int, stop: int | None = None) -> Box:
 
 def direct(move: Move, tiles: bool) -> Plan:
     """A plan of one move."""
-    segments: list[Segment] = []
-    for box in boxes_of(move):
-        if tiles and not box.lookup:
-            segments += tiled(box)
-        else:
-            segments.append(segment_of(box))
-    return Plan(tuple(segments), 0)
+    if not tiles or move.lookup:
+        return Plan(tuple(segment_of(box) for box in boxes_of(move)), 0)
+    return Plan(tuple(segment for box in tile_boxes(move) for segment in tiled(box)), 0)
 
 
 # ------------------------------------------------------------------------------------------------ channels
@@ -375,7 +431,9 @@ def plan_depth(problem: DepthProblem, *, tiles: bool = False) -> Plan:
     if 0 in problem.dst_shape:
         return Plan((), 0)
     move = _depth_move(problem)
-    return direct(move, tiles) if move else _depth_chain(problem)
+    if move:
+        return direct(move, tiles)
+    return (_depth_pattern(problem) if tiles else None) or _depth_chain(problem)
 
 
 def _deep_digits(p: DepthProblem) -> tuple[list[tuple[str, int]], dict[str, int]]:
@@ -476,6 +534,74 @@ def _regions(blocks: int, block: int, lo: int, extent: int) -> list[_Region]:
         first, last = max(0, lo - start * block), min(block, hi - start * block)
         regions.append(_Region(start, stop, first, last) if first < last else _Region(start, stop, 0, 0))
     return regions
+
+
+def _depth_pattern(p: DepthProblem) -> Plan | None:
+    """The operator as tiles whose pattern is a whole block with all its channels, or None where that is too much."""
+    spatial = p.source.spatial
+    src = dict(zip(p.source.axes, p.steps))
+    dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, p.itemsize)))
+    space, deep = (src, dst) if p.to_depth else (dst, src)
+    space_lanes, deep_lanes = (p.src_lanes, p.dst_lanes) if p.to_depth else (p.dst_lanes, p.src_lanes)
+    count = p.channels * prod(p.block)
+    slots = words(count, p.dst_lanes) * p.dst_lanes if p.to_depth else count
+    if p.tables or slots * p.itemsize > _PATTERN_BYTES or (1 + p.pads) * p.itemsize > 127:
+        return None
+    digits, weights = _deep_digits(p)
+    extents = dict(digits)
+    spare = words(p.channels, p.dst_lanes) * p.dst_lanes if p.dst_lanes and not p.to_depth else p.channels
+
+    segments: list[Segment] = []
+    for regions in product(*(_regions(*axis) for axis in zip(p.blocks, p.block, p.lo, p.space))):
+        entries: list[tuple[int | None, int, int]] = []
+        for slot in range(slots):
+            index = {name: slot // weights[name] % extents[name] for name, _ in digits}
+            inside = slot < count
+            deep_offset = lane_offset(deep, slot, deep_lanes)
+            space_offset = lane_offset(space, index["c"], space_lanes) * (-1 if p.reverse else 1)
+            seen = True
+            for name, region in zip(spatial, regions):
+                space_offset += index[name] * space[name]
+                seen = seen and region.lo <= index[name] < region.hi
+            fill = 0 if not inside else p.itemsize * (1 + (index["c"] if p.pads > 1 else 0))
+            if p.to_depth:
+                entries.append((space_offset if inside and seen else None, deep_offset, fill))
+            elif seen:
+                entries.append((deep_offset, space_offset, 0))
+        if not p.to_depth and all(region.lo < region.hi for region in regions):
+            for c in range(p.channels, spare):  # spare lanes of the space tensor
+                for offsets in product(*(range(region.lo, region.hi) for region in regions)):
+                    place = sum(offset * space[name] for name, offset in zip(spatial, offsets))
+                    entries.append((None, place + lane_offset(space, c, space_lanes), 0))
+        if not entries:
+            continue
+        space_offset = _first_channel(p, space) if p.reverse else 0
+        deep_offset = 0
+        axes = [Axis(p.batch, src["n"], dst["n"])]
+        for name, b, lo, region in zip(spatial, p.block, p.lo, regions):
+            steps = (b * space[name], deep[name])
+            axes.append(Axis(region.stop - region.start, *(steps if p.to_depth else steps[::-1])))
+            space_offset += (region.start * b - lo) * space[name]
+            deep_offset += region.start * deep[name]
+        offsets = (space_offset, deep_offset) if p.to_depth else (deep_offset, space_offset)
+        _, loops = canonical(axes, p.itemsize, grow=False)
+        pattern = tuple(entries)
+        box = Box(X, Y, *offsets, p.itemsize, loops, pattern=pattern)
+        if all(source is None for source, _, _ in entries):
+            loops = tuple(axis._replace(src=0) for axis in loops)
+            pattern = tuple((fill, target, 0) for _, target, fill in entries)
+            box = box._replace(source=F, src_offset=0, axes=loops, pattern=pattern)
+        if tile_of(box.axes, p.itemsize, box.pattern) is None:
+            return None
+        segments += tiled(box)
+    return Plan(tuple(segments), 0)
+
+
+def lane_offset(steps: dict[str, int], channel: int, lanes: int) -> int:
+    """Byte offset of a channel in a plain (lanes = 0) or packed tensor."""
+    if not lanes:
+        return channel * steps["c"]
+    return channel // lanes * steps["cb"] + channel % lanes * steps["v"]
 
 
 def _depth_chain(p: DepthProblem) -> Plan:

@@ -89,7 +89,7 @@ class Tile(NamedTuple):
         for side in (self.src, self.dst):
             pieces = REGISTERS * REGISTER // 16
             table += [side.registers, REGISTER // side.width]
-            table += side.offsets + (0,) * (pieces - len(side.offsets))
+            table += side.offsets + side.offsets[:1] * (pieces - len(side.offsets))
             table += [_signed(mask) for mask in side.masks] + [0] * (pieces - len(side.masks))
         for output in self.outputs:
             table.append(_signed(output.upper))
@@ -413,15 +413,70 @@ def line_count(side: Side) -> int:
     return len({offset // _LINE for offset in side.offsets})
 
 
-def tile_of(axes: tuple[Axis, ...], width: int) -> tuple[Tile, list[Loop]]:
-    """The tile program of a box of plain axes: the tile, and its loops from the outermost on.
+Pattern = tuple[tuple[int | None, int, int], ...]
 
-    The bytes of a granule count as one more axis, the last.
+
+@lru_cache(64)
+def tile_of(
+    axes: tuple[Axis, ...], width: int, pattern: Pattern = ((0, 0, 0),)
+) -> tuple[Tile, tuple[Loop, ...]] | None:
+    """The tile program of a box: the tile, and its loops from the outermost on.
+
+    At every position of the axes the box moves the granules of the pattern, ``(source or None, destination, fill)``.
+    The bytes of a granule count as one more axis, the last, where the pattern is a single granule. None where a
+    pattern does not fit in the registers.
     """
     every = [*axes, Axis(width, 1, 1)]
-    shape = best_shape(every)
-    pairs = [(0, 0, 0)]
-    for axis, count in zip(every, shape.counts):
-        pairs = [(s + i * axis.src, d + i * axis.dst, 0) for s, d, _ in pairs for i in range(count)]
-    tile = build(pairs, shape.load, shape.store)
-    return tile, order_loops(loops_of(every, shape.counts), tile)
+    shape = best_shape(every) if len(pattern) == 1 else best_pattern_shape(every, pattern)
+    if shape is None:
+        return None
+    tile = build(bytes_of(every, shape.counts, pattern), shape.load, shape.store)
+    return tile, tuple(order_loops(loops_of(every, shape.counts), tile))
+
+
+def bytes_of(axes: list[Axis], counts: tuple[int, ...], pattern: Pattern) -> list[tuple[int | None, int, int]]:
+    """``(source or None, destination, fill)`` of every byte of a tile."""
+    offsets = [(0, 0)]
+    for axis, count in zip(axes[:-1], counts[:-1]):
+        offsets = [(s + i * axis.src, d + i * axis.dst) for s, d in offsets for i in range(count)]
+    return [
+        (None if source is None else s + source + byte, d + target + byte, fill + byte)
+        for s, d in offsets
+        for source, target, fill in pattern
+        for byte in range(counts[-1])
+    ]
+
+
+def best_pattern_shape(axes: list[Axis], pattern: Pattern) -> Shape | None:
+    """The cheapest tile of a whole pattern and a part of one axis."""
+    best = None
+    ones = (1,) * (len(axes) - 1) + (axes[-1].extent,)
+    size = len(pattern) * axes[-1].extent
+    masked = price(_MASKED, size * prod(axis.extent for axis in axes[:-1])) or 1.0
+    near = {min(range(len(axes) - 1), key=lambda k: abs(axes[k][side]), default=None) for side in (1, 2)} - {None}
+    shapes = [ones]
+    for k in near:
+        shapes += [(*ones[:k], count, *ones[k + 1:]) for count in part_extents(axes[k].extent, _MOST // max(1, size))]
+    for counts in shapes:
+        pairs = bytes_of(axes, counts, pattern)
+        sources = sorted({pair[0] for pair in pairs if pair[0] is not None})
+        targets = sorted(pair[1] for pair in pairs)
+        load, load_cost = cheapest_cover(_LOAD, sources, 1.0)
+        store, store_cost = cheapest_cover(_STORE, targets, masked)
+        tiles = prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
+        cost = tiles * (_TILE + load_cost + store_cost)
+        if load and store and (best is None or cost < best.cost):
+            best = Shape(counts, load, store, cost)
+    return best
+
+
+def cheapest_cover(costs: dict[int, float], offsets: list[int], masked: float) -> tuple[int, float]:
+    """The cheapest width of pieces that cover these bytes, or 0. Pieces with masks cost `masked` times as much."""
+    best = (0, float("inf"))
+    for width, cost in costs.items():
+        side = pieces_of(offsets, width)
+        full = all(mask == (1 << width) - 1 for mask in side.masks)
+        total = len(side.offsets) * cost * (1.0 if full else masked)
+        if side.registers <= REGISTERS and total < best[1]:
+            best = (width, total)
+    return best

@@ -2,20 +2,50 @@
 
 A peer's module has
 
-* `PACKAGES`: the distributions whose versions belong to a result;
-* `set_up(threads)`: import the library and hold it to so many threads;
+* `set_up(threads)`: hold the library to so many threads;
 * `calls(case, x)`: every natural way to get the result with it, from a contiguous input `x`, as `timing.Call`s. It
   does what may be done beforehand: inputs in the library's own form and memory layout, models built and compiled.
-  An empty list says that the library has no way.
+  It raises what the library raises for what it does not have.
 
 Results are compared bit for bit with `s2dq.reference` before anything is timed, and the fastest of a peer's calls
-counts, fresh results and results written into an existing array apart.
+counts, fresh results and results written into an existing array apart. A library that writes into memory of its own,
+the same at every call, counts as one that writes into an existing array.
 """
 
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-NAMES = ("numpy", "torch", "tensorflow", "litert", "onnxruntime", "openvino", "jax", "numba")
+# What has to be installed for a peer, alternatives in order.
+DISTRIBUTIONS = {
+    "numpy": [("numpy",)],
+    "torch": [("torch",)],
+    "tensorflow": [("tensorflow", "tensorflow-cpu", "tensorflow-intel")],
+    "litert": [("ai-edge-litert",)],
+    "onnxruntime": [("onnxruntime", "onnxruntime-gpu"), ("onnx",)],
+    "openvino": [("openvino",)],
+    "jax": [("jax",), ("jaxlib",)],
+    "numba": [("numba",), ("llvmlite",)],
+}
+NAMES = tuple(DISTRIBUTIONS)
+
+
+def load(name):
+    """The module of a peer, which imports the library; `s2dq` itself is there, too."""
+    return import_module(f".{name}", __name__)
+
+
+def versions(name):
+    """`{distribution: version}` of a peer, or None if it is not installed here."""
+    found = [next(((one, number) for one in alternatives if (number := version_of(one))), None)
+             for alternatives in DISTRIBUTIONS[name]]
+    return dict(found) if all(found) else None
+
+
+def version_of(distribution):
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
 
 
 def signed(x):
@@ -23,14 +53,14 @@ def signed(x):
     return x.view("int16") if x.dtype == "uint16" else x
 
 
-def load(name):
-    """The module of a peer; `s2dq` itself is there, too."""
-    return import_module(f".{name}", __name__)
-
-
-def versions(name):
-    """`{distribution: version}` of a peer, or None if it is not installed here."""
-    try:
-        return {package: version(package) for package in load(name).PACKAGES}
-    except PackageNotFoundError:
-        return None
+def those_that_work(*builders):
+    """The calls of the builders that do not raise; what the first one raised if all do."""
+    found, errors = [], []
+    for build in builders:
+        try:
+            found += build()
+        except Exception as error:  # whatever a library raises for what it does not have
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return found

@@ -7,9 +7,6 @@ import numpy as np
 from ..recipe import Move, Pad, recipe, slices_to_join, window
 from ..timing import Call
 
-PACKAGES = ("jax", "jaxlib")
-
-
 def set_up(threads):
     """XLA takes the number of threads from the CPUs that the process may use."""
     jax.config.update("jax_enable_x64", True)

@@ -5,9 +5,6 @@ import numpy as np
 from ..recipe import Crop, Move, Pad, offsets, padded_shape, recipe, window
 from ..timing import Call
 
-PACKAGES = ("numpy",)
-
-
 def set_up(threads):
     """NumPy moves data with one thread."""
 

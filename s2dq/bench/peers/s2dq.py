@@ -6,8 +6,6 @@ import s2dq
 
 from ..timing import Call, placements
 
-PACKAGES = ()
-
 # Arguments that are written without their names.
 POSITIONAL = {
     "space_to_depth": ("block_size", "data_format"),

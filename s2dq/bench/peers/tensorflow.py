@@ -7,9 +7,6 @@ from ..recipe import Move, Pad, formats, recipe, window
 from ..timing import Call
 from . import signed
 
-PACKAGES = ("tensorflow-cpu",)
-
-
 def set_up(threads):
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
@@ -22,7 +19,7 @@ def calls(case, x):
     if native := native_program(case):
         programs |= {"own operator": native}
     for label, program in programs.items():
-        function = tf.function(program, jit_compile=False).get_concrete_function(tf.TensorSpec(tensor.shape, tensor.dtype))
+        function = tf.function(program).get_concrete_function(tf.TensorSpec(tensor.shape, tensor.dtype))
         for way, call in (("eager", program), ("tf.function", function)):
             found.append(Call(f"{label}, {way}", "program(x)", [{"program": call, "x": tensor}], fresh=True,
                               to_numpy=to_numpy))

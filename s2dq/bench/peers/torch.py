@@ -8,9 +8,6 @@ from ..recipe import Move, Pad, offsets, recipe, slices_to_join, window
 from ..timing import Call
 from . import signed
 
-PACKAGES = ("torch",)
-
-
 def set_up(threads):
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
@@ -68,8 +65,8 @@ def copy_calls(step, x):
                to_numpy=to_numpy)
     if offsets(step):
         names = names | {"copy_each": copy_each, "indices": offsets(step)}
-        yield Call("copy_ per offset", "copy_each(out.view(transposed), x.view(split).permute(order), indices)", [names],
-                   fresh=False, to_numpy=to_numpy)
+        statement = "copy_each(out.view(transposed), x.view(split).permute(order), indices)"
+        yield Call("copy_ per offset", statement, [names], fresh=False, to_numpy=to_numpy)
 
 
 def copy_each(target, source, indices):

@@ -1,0 +1,92 @@
+"""ONNX Runtime: SpaceToDepth and DepthToSpace on NCHW, Transpose for everything; plain and with bound buffers."""
+
+import numpy as np
+import onnxruntime as ort
+from onnx import TensorProto, helper
+
+from ..recipe import Move, Pad, formats, padded_shape, recipe
+from ..timing import Call
+from . import those_that_work
+
+OPSET, OPSET_WITH_MODE = 17, 28
+settings = ort.SessionOptions()
+
+
+def set_up(threads):
+    settings.intra_op_num_threads = threads
+    settings.inter_op_num_threads = 1
+    settings.log_severity_level = 3
+
+
+def calls(case, x):
+    native = native_node(case)
+    builders = [lambda: session_calls("Transpose", *recipe_nodes(case, x), x)]
+    if native:
+        builders.append(lambda: session_calls(native.op_type, [native], [], x))
+        if native.op_type == "SpaceToDepth":
+            builders.append(lambda: session_calls("SpaceToDepth", [native], [], x, opset=OPSET_WITH_MODE))
+    return those_that_work(*builders)
+
+
+def session_calls(label, nodes, constants, x, opset=OPSET):
+    dtype = helper.np_dtype_to_tensor_dtype(x.dtype)
+    graph = helper.make_graph(nodes, "case", [helper.make_tensor_value_info("x", dtype, x.shape)],
+                              [helper.make_tensor_value_info("y", dtype, None)], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    session = ort.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    feed = {"x": x}
+    result = session.run(None, feed)[0]
+
+    binding, out = session.io_binding(), ort.OrtValue.ortvalue_from_shape_and_type(result.shape, result.dtype)
+    binding.bind_ortvalue_input("x", ort.OrtValue.ortvalue_from_numpy(x))
+    binding.bind_ortvalue_output("y", out)
+    bound = {"run": session.run_with_iobinding, "binding": binding, "out": out}
+    return [Call(label, "run(None, feed)", [{"run": session.run, "feed": feed}], fresh=True, to_numpy=lambda y: y[0]),
+            Call(f"{label}, bound", "run(binding)", [bound], fresh=False, to_numpy=lambda out: out.numpy())]
+
+
+def native_node(case):
+    """The operator itself, for a case that is just that."""
+    names = {"space_to_depth": "SpaceToDepth", "depth_to_space": "DepthToSpace"}
+    if case.operator not in names or set(case.arguments) - {"block_size", "data_format", "mode"}:
+        return None
+    mode = case.arguments.get("mode", "DCR")
+    if formats(case)[0] != "NCHW" or mode == "focus":
+        return None
+    attributes = {"blocksize": case.arguments["block_size"]}
+    if case.operator == "depth_to_space" or mode == "CRD":
+        attributes["mode"] = mode  # for SpaceToDepth in the newest opset alone; the older ones refuse the model
+    return helper.make_node(names[case.operator], ["x"], ["y"], **attributes)
+
+
+def recipe_nodes(case, x):
+    """The recipe as nodes and their constants."""
+    nodes, constants, shape, name = [], [], x.shape, "x"
+
+    def constant(values, dtype=TensorProto.INT64):
+        values = np.atleast_1d(values)
+        constants.append(helper.make_tensor(f"c{len(constants)}", dtype, values.shape, values.tobytes(), raw=True))
+        return constants[-1].name
+
+    def add(kind, inputs, **attributes):
+        nodes.append(helper.make_node(kind, [name, *inputs], [f"t{len(nodes)}"], **attributes))
+        return nodes[-1].output[0]
+
+    for step in recipe(case):
+        if isinstance(step, Pad):
+            margins = np.int64(step.margins).T.ravel()
+            value = constant(x.dtype.type([step.value]), helper.np_dtype_to_tensor_dtype(x.dtype))
+            name = add("Pad", [constant(margins), value])
+            shape = padded_shape(step, shape)
+        elif isinstance(step, Move):
+            name = add("Reshape", [constant(np.int64(step.split))])
+            name = add("Transpose", [], perm=step.order)
+            name = add("Reshape", [constant(np.int64(step.shape))])
+            shape = step.shape
+        else:
+            starts, ends = np.int64(step.margins).T
+            shape = tuple(extent - start - end for extent, start, end in zip(shape, starts, ends))
+            name = add("Slice", [constant(starts), constant(starts + np.int64(shape)),
+                                 constant(np.arange(len(shape), dtype=np.int64))])
+    nodes[-1].output[0] = "y"
+    return nodes, constants

@@ -1,0 +1,73 @@
+"""OpenVINO: its four operators where they are the case, Transpose for everything; compiled for the CPU."""
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as ops
+
+from ..recipe import Move, Pad, formats, recipe
+from ..timing import Call
+from . import those_that_work
+
+settings = {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1", "ENABLE_CPU_PINNING": False}
+MODES = {"DCR": "blocks_first", "CRD": "depth_first"}
+
+
+def set_up(threads):
+    settings["INFERENCE_NUM_THREADS"] = threads
+
+
+def calls(case, x):
+    builders = [lambda: model_calls("Transpose", x, lambda node: recipe_nodes(case, node, x.dtype))]
+    native = native_operator(case)
+    if native:
+        builders.append(lambda: model_calls("own operator", x, native))
+    return those_that_work(*builders)
+
+
+def model_calls(label, x, build):
+    source = ops.parameter(x.shape, x.dtype)
+    model = ov.Model([build(source)], [source])
+    compiled = ov.Core().compile_model(model, "CPU", settings)
+    request = compiled.create_infer_request()
+    request.set_input_tensor(ov.Tensor(x))
+    request.infer()
+    names = {"infer": request.infer, "start": request.start_async, "wait": request.wait,
+             "out": request.get_output_tensor(), "compiled": compiled}
+    return [Call(label, "infer()", [names], fresh=False, to_numpy=lambda out: out.data),
+            Call(f"{label}, start and wait", "start(); wait()", [names], fresh=False, to_numpy=lambda out: out.data)]
+
+
+def native_operator(case):
+    """A function of a node, or None: depth operators take channels first, batch operators pad with zeros."""
+    arguments = case.arguments
+    if case.operator in ("space_to_depth", "depth_to_space"):
+        source, target, _ = formats(case)
+        mode = MODES.get(arguments.get("mode", "DCR"))
+        is_plain = not set(arguments) - {"block_size", "data_format", "mode"} and isinstance(arguments["block_size"], int)
+        if source not in ("NCW", "NCHW", "NCDHW") or mode is None or not is_plain:
+            return None
+        return lambda node: getattr(ops, case.operator)(node, mode, arguments["block_size"])
+    if case.operator not in ("space_to_batch_nd", "batch_to_space_nd") or arguments.get("pad_value"):
+        return None
+    kept = [0] * (len(case.shape) - 1 - len(arguments["block_shape"]))
+    block = [1, *arguments["block_shape"], *(1 for _ in kept)]
+    margins = arguments.get("paddings", arguments.get("crops"))
+    begins, ends = ([0, *values, *kept] for values in zip(*margins))
+    operator = ops.space_to_batch if case.operator == "space_to_batch_nd" else ops.batch_to_space
+    return lambda node: operator(node, *(ops.constant(np.int64(values)) for values in (block, begins, ends)))
+
+
+def recipe_nodes(case, node, dtype):
+    for step in recipe(case):
+        if isinstance(step, Pad):
+            begins, ends = (ops.constant(np.int64(values)) for values in zip(*step.margins))
+            node = ops.pad(node, begins, ends, "constant", ops.constant(dtype.type(step.value)))
+        elif isinstance(step, Move):
+            node = ops.reshape(node, ops.constant(np.int64(step.split)), False)
+            node = ops.transpose(node, ops.constant(np.int64(step.order)))
+            node = ops.reshape(node, ops.constant(np.int64(step.shape)), False)
+        else:
+            starts, ends = np.int64(step.margins).T
+            stops = np.int64(node.output(0).shape) - ends
+            node = ops.slice(node, *(ops.constant(values) for values in (starts, stops, np.ones_like(starts))))
+    return node
