@@ -28,12 +28,21 @@ from cython.parallel cimport prange
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
 
 cimport numpy as cnp
 
 cnp.import_array()
 
+
+cdef extern from "numpy/arrayobject.h":
+    # Takes the reference to `descr` over, also when it fails.
+    object PyArray_NewFromDescr(PyTypeObject *subtype, cnp.PyArray_Descr *descr, int nd, const cnp.npy_intp *dims,
+                                const cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
+    PyTypeObject PyArray_Type
 
 cdef extern from "_micro/axis.h" nogil:
     ctypedef struct s2dq_axis:
@@ -107,8 +116,12 @@ cdef enum:
     BUFFER_Y = 1
     BUFFER_T = 2
     BUFFER_F = 3
+    SEEN_AXES = 16               # calls with more are not remembered
+    MEMO_CALLS = 256             # arguments an operator remembers
+    MEMO_ARRAYS = 16             # and arrays for each of them
     MAX_AXES = 64                # every axis has an extent of 2 at least, and no result has 2**63 bytes
 
+cdef int64_t SMALL = 1 << 14         # bytes of a result that are moved before anything is set up
 # Bytes of a result from which a team is worth its start: when the caller asked for threads, and when nobody did.
 # A team that has gone to sleep takes milliseconds to wake, so by default only clearly large tensors get one.
 cdef int64_t PARALLEL_ASKED = 1 << 18
@@ -542,20 +555,30 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
     MemoryError
         No memory for the scratch rows.
     """
-    if program.count == 0:
-        return
     cdef Buffers buffers
-    cdef Segment *segments = NULL
-    cdef int team = 1, seen = 1
-    cdef int64_t tasks, slab, begin, end, task
     buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
     buffers.y = <uint8_t *>cnp.PyArray_DATA(out)
-    buffers.x_low = buffers.x + program.low
-    buffers.x_high = buffers.x + program.high
     buffers.fill = &fill[0]
     buffers.fill_high = buffers.fill + fill.shape[0]
     buffers.tables = &tables[0] if tables is not None else buffers.fill  # never read without lookups
+    execute(program, &buffers, num_threads)
+
+
+cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
+    """Run a program. IN: all of `buffers` but scratch and the ends of X."""
+    cdef Segment *segments
+    cdef int team = 1, seen = 1
+    cdef int64_t tasks, slab, begin, end, task
+    if program.count == 0:
+        return 0
+    buffers.x_low = buffers.x + program.low
+    buffers.x_high = buffers.x + program.high
     buffers.scratch = NULL
+    if program.nbytes <= SMALL and program.scratch == 0:  # too little to share, or even to let go of the GIL
+        for begin in range(program.count):
+            run_rows(&program.segments[begin], buffers, NULL, 0, program.segments[begin].rows)
+        s2dq_set_last_team(1)
+        return 0
     segments = <Segment *>malloc(program.count * sizeof(Segment))
     try:
         if program.nbytes >= (PARALLEL_ASKED if num_threads else PARALLEL_DEFAULT):
@@ -574,11 +597,11 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
             with nogil:
                 if team == 1:
                     for task in range(begin, end):
-                        run_task(segments, program.count, &buffers, program.scratch, task, NULL)
+                        run_task(segments, program.count, buffers, program.scratch, task, NULL)
                 else:
                     for task in prange(begin, end, schedule="dynamic", chunksize=1, num_threads=team):
                         # One task tells, so that no two threads write.
-                        run_task(segments, program.count, &buffers, program.scratch, task,
+                        run_task(segments, program.count, buffers, program.scratch, task,
                                  &seen if task == begin else NULL)
             begin = end
             if begin < tasks:
@@ -587,6 +610,175 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
     finally:
         free(segments)
         free(buffers.scratch)
+    return 0
+
+
+# --------------------------------------------------------------------------------------------- calls seen before
+
+cdef class Seen:
+    """What a call came to: the program and its result, for arrays of one shape, strides and dtype.
+
+    Parameters
+    ----------
+    x, out : ndarray
+        The arrays of the call, checked, with at most `SEEN_AXES` axes.
+    program : Program
+    fill : bytes
+    """
+
+    cdef int ndim, out_ndim
+    cdef cnp.npy_intp shape[SEEN_AXES]
+    cdef cnp.npy_intp strides[SEEN_AXES]
+    cdef cnp.npy_intp out_shape[SEEN_AXES]
+    cdef int64_t low, high       # where the elements of x lie, seen from the first
+    cdef cnp.dtype dtype
+    cdef bytes fill
+    cdef Program program
+
+    def __cinit__(self, cnp.ndarray x not None, cnp.ndarray out not None, Program program not None,
+                  bytes fill not None):
+        cdef int k
+        self.ndim, self.out_ndim = cnp.PyArray_NDIM(x), cnp.PyArray_NDIM(out)
+        for k in range(self.ndim):
+            self.shape[k], self.strides[k] = cnp.PyArray_DIM(x, k), cnp.PyArray_STRIDE(x, k)
+            if self.strides[k] < 0:
+                self.low += (self.shape[k] - 1) * self.strides[k]
+            else:
+                self.high += (self.shape[k] - 1) * self.strides[k]
+        self.high += cnp.PyArray_ITEMSIZE(x)
+        for k in range(self.out_ndim):
+            self.out_shape[k] = cnp.PyArray_DIM(out, k)
+        self.dtype, self.fill, self.program = x.dtype, fill, program
+
+    cdef bint fits(self, cnp.ndarray x):
+        cdef int k
+        if <void *>cnp.PyArray_DESCR(x) != <void *>self.dtype or cnp.PyArray_NDIM(x) != self.ndim:
+            return False
+        for k in range(self.ndim):
+            if cnp.PyArray_DIM(x, k) != self.shape[k] or cnp.PyArray_STRIDE(x, k) != self.strides[k]:
+                return False
+        return True
+
+    cdef cnp.ndarray result_for(self, const uint8_t *x, out):
+        """A fresh result, or `out` where it is plainly fit; None leaves it to the door to say what is wrong."""
+        cdef int k
+        cdef const uint8_t *y
+        if out is None:
+            Py_INCREF(self.dtype)  # the next line takes one reference
+            try:
+                return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr *>self.dtype, self.out_ndim,
+                                            self.out_shape, NULL, NULL, 0, NULL)
+            except MemoryError:
+                return None
+        if type(out) is not cnp.ndarray or <void *>cnp.PyArray_DESCR(out) != <void *>self.dtype:
+            return None
+        if cnp.PyArray_NDIM(out) != self.out_ndim or not cnp.PyArray_IS_C_CONTIGUOUS(out):
+            return None
+        for k in range(self.out_ndim):
+            if cnp.PyArray_DIM(out, k) != self.out_shape[k]:
+                return None
+        y = <const uint8_t *>cnp.PyArray_DATA(out)
+        if not cnp.PyArray_ISWRITEABLE(out):
+            return None
+        if y < x + self.high and x + self.low < y + cnp.PyArray_NBYTES(out):
+            return None
+        return out
+
+
+cdef class Memo:
+    """An operator with a memory: a call like one before goes straight to its program.
+
+    Parameters
+    ----------
+    check : callable
+        ``check(x, out, num_threads, arguments)`` for a call not seen before: checks it, runs it, and returns
+        ``(result, program, fill)``, with None for the program where there is nothing to remember.
+
+    Notes
+    -----
+    Only calls whose arguments are plain integers, strings, None, and lists or tuples of them are remembered: these
+    are equal only when they mean the same, and none of them can run code. (A bool is equal to an int and means
+    something else; so does -0.0.)
+    """
+
+    cdef object check
+    cdef readonly dict calls
+
+    def __init__(self, check):
+        self.check = check
+        self.calls = {}
+
+    def call(self, x, out, num_threads, tuple arguments not None):
+        """Run the operator on `x`."""
+        cdef Buffers buffers
+        cdef Seen seen
+        cdef cnp.ndarray result
+        cdef tuple key = None
+        cdef int threads = 0
+        if type(x) is cnp.ndarray:
+            key = plain(arguments, 0)
+        if key is not None and known_threads(num_threads, &threads):
+            seen = self._find(key, <cnp.ndarray>x)
+            if seen is not None:
+                result = seen.result_for(<const uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>x), out)
+                if result is not None:
+                    buffers.x = <const uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>x)
+                    buffers.y = <uint8_t *>cnp.PyArray_DATA(result)
+                    buffers.fill = <const uint8_t *>PyBytes_AS_STRING(seen.fill)
+                    buffers.fill_high = buffers.fill + PyBytes_GET_SIZE(seen.fill)
+                    buffers.tables = buffers.fill
+                    execute(seen.program, &buffers, threads)
+                    return result
+        returned, view, written, program, fill = self.check(x, out, num_threads, arguments)
+        if key is not None and program is not None and cnp.PyArray_NDIM(view) <= SEEN_AXES >= cnp.PyArray_NDIM(written):
+            self._remember(key, Seen(view, written, program, fill))
+        return returned
+
+    cdef Seen _find(self, tuple key, cnp.ndarray x):
+        cdef Seen seen
+        known = self.calls.get(key)
+        if known is not None:
+            for seen in <tuple>known:
+                if seen.fits(x):
+                    return seen
+        return None
+
+    cdef void _remember(self, tuple key, Seen seen):
+        cdef tuple known = self.calls.get(key, ())
+        if not known and len(self.calls) >= MEMO_CALLS:
+            self.calls.clear()
+        self.calls[key] = (seen, *known[:MEMO_ARRAYS - 1])
+
+
+cdef bint known_threads(num_threads, int *threads):
+    """Whether `num_threads` is None or a plain count. OUT: the count, or 0."""
+    if num_threads is None:
+        return True
+    if type(num_threads) is not int or not 0 < num_threads < 1 << 30:
+        return False
+    threads[0] = num_threads
+    return True
+
+
+cdef tuple plain(arguments, int depth):
+    """`arguments` as a tuple of plain integers, strings, None, and such tuples; None where one is anything else."""
+    cdef list frozen = None
+    cdef Py_ssize_t k = 0
+    for argument in arguments:
+        kind = type(argument)
+        if kind is list or kind is tuple:
+            inner = plain(argument, depth + 1) if depth < 2 else None
+            if inner is None:
+                return None
+            if frozen is None:
+                frozen = list(arguments)
+            if k >= len(frozen):  # a list that another thread makes longer
+                return None
+            frozen[k] = inner
+        elif kind is not int and kind is not str and argument is not None:
+            return None
+        k += 1
+    return tuple(arguments if frozen is None else frozen)
 
 
 # --------------------------------------------------------------------------------------------------- threads

@@ -127,10 +127,8 @@ def space_to_depth(
     >>> s2dq.space_to_depth(frame, 2, out_format="NCHW_VECT_C").shape
     (1, 3, 320, 320, 4)
     """
-    return _run(
-        depth_call("space_to_depth", True, x, block_size, data_format, mode, out_format, vect, channels, paddings,
-                   pad_value, out, num_threads)
-    )  # fmt: skip
+    arguments = (block_size, data_format, mode, out_format, vect, channels, paddings, pad_value)
+    return _space_to_depth(x, out, num_threads, arguments)
 
 
 def depth_to_space(
@@ -219,10 +217,8 @@ def depth_to_space(
     array([[0, 1],
            [2, 3]], dtype=int8)
     """
-    return _run(
-        depth_call("depth_to_space", False, x, block_size, data_format, mode, out_format, vect, channels, crops,
-                   None, out, num_threads)
-    )  # fmt: skip
+    arguments = (block_size, data_format, mode, out_format, vect, channels, crops, None)
+    return _depth_to_space(x, out, num_threads, arguments)
 
 
 def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num_threads=None):
@@ -292,7 +288,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num
            [0, 3],
            [0, 4]], dtype=int8)
     """
-    return _run(batch_call("space_to_batch_nd", True, x, block_shape, paddings, pad_value, out, num_threads))
+    return _space_to_batch_nd(x, out, num_threads, (block_shape, paddings, pad_value))
 
 
 def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
@@ -356,7 +352,7 @@ def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
     >>> s2dq.batch_to_space_nd(x, [2, 2], [[0, 1], [1, 0]]).ravel()
     array([2], dtype=int8)
     """
-    return _run(batch_call("batch_to_space_nd", False, x, block_shape, crops, None, out, num_threads))
+    return _batch_to_space_nd(x, out, num_threads, (block_shape, crops, None))
 
 
 def space_to_batch(x, block_shape, paddings, *, pad_value=None, out=None, num_threads=None):
@@ -404,7 +400,7 @@ def space_to_batch(x, block_shape, paddings, *, pad_value=None, out=None, num_th
     >>> s2dq.space_to_batch(np.zeros((2, 6, 3), np.uint8), [3], [[0, 0]]).shape
     (6, 2, 3)
     """
-    return _run(batch_call("space_to_batch", True, x, block_shape, paddings, pad_value, out, num_threads))
+    return _space_to_batch(x, out, num_threads, (block_shape, paddings, pad_value))
 
 
 def batch_to_space(x, block_shape, crops, *, out=None, num_threads=None):
@@ -450,7 +446,7 @@ def batch_to_space(x, block_shape, crops, *, out=None, num_threads=None):
     >>> s2dq.batch_to_space(np.zeros((6, 2, 3), np.uint8), [3], [[0, 0]]).shape
     (2, 6, 3)
     """
-    return _run(batch_call("batch_to_space", False, x, block_shape, crops, None, out, num_threads))
+    return _batch_to_space(x, out, num_threads, (block_shape, crops, None))
 
 
 def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_threads=None):
@@ -514,7 +510,7 @@ def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_thr
     array([[1, 2, 3, 4],
            [5, 6, 0, 0]], dtype=int8)
     """
-    return _run(pack_call("pack_vect_c", x, data_format, vect, pad_value, out, num_threads))
+    return _pack_vect_c(x, out, num_threads, (data_format, vect, pad_value))
 
 
 def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads=None):
@@ -567,7 +563,7 @@ def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads
     >>> s2dq.unpack_vect_c(packed, channels=6).ravel()
     array([1, 2, 3, 4, 5, 6], dtype=int8)
     """
-    return _run(unpack_call("unpack_vect_c", x, data_format, channels, out, num_threads))
+    return _unpack_vect_c(x, out, num_threads, (data_format, channels))
 
 
 # ------------------------------------------------------------------------------------------------ execution
@@ -584,13 +580,21 @@ def program_of(problem: DepthProblem | BatchProblem) -> _kernels.Program:
     return _kernels.Program(np.array(plan.encode(), np.int64))
 
 
-def _run(call: Call) -> np.ndarray:
-    if call.x.dtype.hasobject:
-        _run_references(call)
-    elif call.x.dtype.itemsize:
-        fill = call.lane.tobytes() + call.pad.tobytes() + _SLACK
-        _kernels.run(program_of(call.problem), call.x, call.out, fill, None, call.num_threads)
-    return call.result
+def _memo(check, *head):
+    """The call of an operator: looked up where it has been made before, else checked by ``check(*head, ...)``."""
+
+    def first(x, out, num_threads, arguments):
+        call = check(*head, x, *arguments, out, num_threads)
+        program, fill = None, b""
+        if call.x.dtype.hasobject:
+            _run_references(call)
+        elif call.x.dtype.itemsize:
+            program = program_of(call.problem)
+            fill = call.lane.tobytes() + call.pad.tobytes() + _SLACK
+            _kernels.run(program, call.x, call.out, fill, None, call.num_threads)
+        return call.result, call.x, call.out, program, fill
+
+    return _kernels.Memo(first).call
 
 
 def _run_references(call: Call) -> None:
@@ -604,3 +608,13 @@ def _run_references(call: Call) -> None:
     call.out[inside] = call.x.reshape(-1)[moved[inside]]
     call.out[moved == lane] = call.lane
     call.out[moved == pad] = call.pad
+
+
+_space_to_depth = _memo(depth_call, "space_to_depth", True)
+_depth_to_space = _memo(depth_call, "depth_to_space", False)
+_space_to_batch_nd = _memo(batch_call, "space_to_batch_nd", True)
+_batch_to_space_nd = _memo(batch_call, "batch_to_space_nd", False)
+_space_to_batch = _memo(batch_call, "space_to_batch", True)
+_batch_to_space = _memo(batch_call, "batch_to_space", False)
+_pack_vect_c = _memo(pack_call, "pack_vect_c")
+_unpack_vect_c = _memo(unpack_call, "unpack_vect_c")
