@@ -58,6 +58,7 @@ cdef extern from "_micro/tile.h" nogil:
         int64_t inputs, loads, outputs, stores, fills
         int64_t src[S2DQ_PIECES]
         int64_t dst[S2DQ_PIECES]
+        int64_t runs, run_pieces
         uint64_t src_mask[S2DQ_PIECES]
         uint64_t dst_mask[S2DQ_PIECES]
         uint64_t upper[S2DQ_REGISTERS]
@@ -71,10 +72,18 @@ cdef extern from "_micro/tile.h" nogil:
                                       const s2dq_filling *filling, const s2dq_axis *loops) noexcept
     ctypedef void (*s2dq_tile_edge_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
                                            const s2dq_filling *filling) noexcept
+    ctypedef struct s2dq_carry:
+        pass
 
 cdef extern from "_micro/avx512.h" nogil:
     s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile) noexcept
+    s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile) noexcept
     s2dq_tile_edge_runner s2dq_512_edge_runner() noexcept
+    void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
+                        const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer,
+                        s2dq_carry *carry) noexcept
+    void s2dq_512_flush(s2dq_carry *carry) noexcept
+    void s2dq_512_fence() noexcept
 
 cdef extern from "_micro/isa.h" nogil:
     int S2DQ_ISA_AVX2
@@ -135,7 +144,8 @@ cdef struct Box:
     int64_t src_offset, dst_offset, tab_offset, width
     s2dq_axis *axes
     s2dq_tile *tile              # NULL: granules of `width`
-    s2dq_tile_runner runner
+    s2dq_tile_runner runner, streamer
+    int64_t stream               # indices in a turn of the innermost loop; 0: the result stays in the caches
     int64_t low, high            # what a tile reads, seen from its position
 
 cdef struct Segment:
@@ -226,8 +236,11 @@ cdef class Program:
                 if table[at - 1]:
                     box.tile = &self.tiles[tiles]
                     tiles += 1
+                    box.stream = table[at]
+                    at += 1
                     self._read_tile(table, &at, box.tile)
                     box.runner = s2dq_512_runner(box.tile)
+                    box.streamer = s2dq_512_streamer(box.tile)
                     width = S2DQ_REGISTER_BYTES // box.tile.loads
                     for k in range(box.tile.inputs * box.tile.loads):
                         box.low = min(box.low, box.tile.src[k])
@@ -289,6 +302,8 @@ cdef class Program:
             tile.dst[k] = table[here + k]
             tile.dst_mask[k] = <uint64_t>table[here + S2DQ_PIECES + k]
         here += 2 * S2DQ_PIECES
+        tile.runs, tile.run_pieces = table[here], table[here + 1]
+        here += 2
         for k in range(tile.outputs):
             tile.upper[k] = <uint64_t>table[here]
             here += 1
@@ -315,6 +330,8 @@ cdef struct Tiling:
     const uint8_t *low           # what may be read of the source
     const uint8_t *high
     s2dq_tile_edge_runner edge
+    s2dq_carry *carry            # of a stream
+    int64_t next                 # and how far its next sweep is
 
 
 cdef bint inside(const Tiling *tiling, const uint8_t *src, const s2dq_axis *loops, int count) noexcept nogil:
@@ -330,7 +347,18 @@ cdef bint inside(const Tiling *tiling, const uint8_t *src, const s2dq_axis *loop
     return tiling.low - src <= low and high <= tiling.high - src
 
 
-cdef void run_tiles(const Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis *loops,
+cdef bint run_stream(const Tiling *tiling, const uint8_t *src, uint8_t *dst, const s2dq_axis *loop,
+                     int64_t next) noexcept nogil:
+    """One loop over tiles past the caches. OUT: whether that was possible, or nothing was done."""
+    cdef const Box *box = tiling.box
+    cdef int64_t step = loop.dst // box.stream, ahead = -(<int64_t>dst + box.tile.dst[0]) & S2DQ_REGISTER_BYTES - 1
+    if ahead % step or ahead + loop.dst > loop.extent * loop.dst - loop.dst_back or not inside(tiling, src, loop, 1):
+        return False
+    s2dq_512_sweep(dst, src, box.tile, tiling.filling, loop, box.stream, next, box.streamer, tiling.carry)
+    return True
+
+
+cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis *loops,
                     int count) noexcept nogil:
     """Any number of loops over tiles. Those near the ends of the source are run one by one, with masks.
 
@@ -345,6 +373,17 @@ cdef void run_tiles(const Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq
         dst -= loops.dst_back
         loops += 1
         count -= 1
+    if count > 1 and tiling.box.stream:
+        if count == 2:
+            tiling.next = loops.src
+        for i in range(loops.extent - 1):
+            run_tiles(tiling, src + i * loops.src, dst + i * loops.dst, loops + 1, count - 1)
+        i = loops.extent - 1
+        run_tiles(tiling, src + i * loops.src - loops.src_back, dst + i * loops.dst - loops.dst_back, loops + 1,
+                  count - 1)
+        return
+    if count == 1 and tiling.box.stream and run_stream(tiling, src, dst, loops, tiling.next):
+        return
     if count <= S2DQ_TILE_LOOPS and inside(tiling, src, loops, count):
         for k in range(S2DQ_TILE_LOOPS):
             if k < S2DQ_TILE_LOOPS - count:
@@ -387,6 +426,7 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
     """One box. IN: src, dst, table already moved to this row. OUT: the granules of the loops `axes`."""
     cdef s2dq_filling filling
     cdef Tiling tiling
+    cdef s2dq_carry carry
     cdef s2dq_axis loops[2 * MAX_AXES]
     cdef int k, lane
     if box.tile:
@@ -400,6 +440,10 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
                         filling.fill[k][lane] = buffers.fill[box.tile.fill[k][lane]]
         tiling.box = box
         tiling.filling = &filling
+        if box.stream:
+            memset(&carry, 0, sizeof(carry))
+        tiling.carry = &carry
+        tiling.next = 0
         tiling.edge = s2dq_512_edge_runner()
         if box.source == BUFFER_X:
             tiling.low, tiling.high = buffers.x_low, buffers.x_high
@@ -410,6 +454,9 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
         for k in range(count):
             loops[k] = axes[k]
         run_tiles(&tiling, src, dst, loops, count)
+        if box.stream:
+            s2dq_512_flush(&carry)
+            s2dq_512_fence()
     elif box.lookup:
         s2dq_lookup(dst, src, table, axes, count)
     elif s2dq_get_isa() >= S2DQ_ISA_AVX2:

@@ -38,6 +38,8 @@ _GRANULE_BYTES = 1 << 16  # longer runs stay an axis, so that threads can share 
 _INNER_BYTES = 2048  # a row does at least this much before the row loop turns
 _FEW_ROWS = 16  # fewer rows than this cannot be shared out evenly
 _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharing
+_STREAM_BYTES = 10 << 20  # results of at least this would not stay in the caches
+_SWEEP_BYTES = 1 << 11  # ... in runs of at least this, for the lines at either end cost more
 _PATTERN_BYTES = 256  # patterns of more do not fit in registers
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
@@ -93,6 +95,7 @@ class Box(NamedTuple):
     lookup: bool = False
     tab_offset: int = 0
     tile: Tile | None = None
+    stream: int = 0  # indices in a turn of the innermost loop, where the result goes past the caches
     pattern: Pattern = ((0, 0, 0),)
 
     def __str__(self) -> str:
@@ -100,7 +103,7 @@ class Box(NamedTuple):
         arrow = "=>" if self.lookup else "->"
         source = f"{_BUFFER_NAMES[self.source]}{self.src_offset:+d}"
         target = f"{_BUFFER_NAMES[self.target]}{self.dst_offset:+d}"
-        what = f"({self.tile})" if self.tile else f"{self.width}B"
+        what = f"({self.tile}{'!' if self.stream else ''})" if self.tile else f"{self.width}B"
         return f"{source}{arrow}{target} {what}" + (f" {loops}" if loops else "")
 
 
@@ -136,6 +139,7 @@ class Plan(NamedTuple):
                     table += axis
                 table.append(box.tile is not None)
                 if box.tile:
+                    table.append(box.stream)
                     table += box.tile.encode()
         return table
 
@@ -327,10 +331,14 @@ def loop_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     return (*(axis for axis in axes if axis is not longest), longest)
 
 
-def tiled(box: Box) -> Iterator[Segment]:
-    """The segments of a box that moves as tiles; all but the first are what its row axes leave over."""
+def tiled(box: Box, large: bool) -> Iterator[Segment]:
+    """The segments of a box that moves as tiles; all but the first are what its row axes leave over.
+
+    The result is `large` where it should go past the caches.
+    """
     tile, loops = tile_of(box.axes, box.width, box.pattern)
     loops = list(loops)
+    innermost = loops[-1] if loops else None
     size = box.width * len(box.pattern) * prod(axis.extent for axis in box.axes)
     rows: list[Axis] = []
     rest = []
@@ -347,9 +355,13 @@ def tiled(box: Box) -> Iterator[Segment]:
         rows.append(axis)
         size //= axis.extent
     inner = tuple(loop.axis for loop in loops)
-    yield Segment(tuple(axis for axis in rows if axis.extent > 1), (box._replace(axes=inner, width=tile.nbytes, tile=tile),))
+    stream = 0
+    if large and innermost and tile.fills_lines(innermost.axis) and innermost.axis.dst * innermost.axis.extent >= _SWEEP_BYTES:
+        stream = innermost.count
+    tiles = box._replace(axes=inner, width=tile.nbytes, tile=tile, stream=stream)
+    yield Segment(tuple(axis for axis in rows if axis.extent > 1), (tiles,))
     for of, start in rest:
-        yield from tiled(cut_axis(box, of, start))
+        yield from tiled(cut_axis(box, of, start), large)
         box = cut_axis(box, of, 0, start)
 
 
@@ -368,11 +380,12 @@ def cut_axis(box: Box, of: int, start: int, stop: int | None = None) -> Box:
     )
 
 
-def direct(move: Move, tiles: bool) -> Plan:
-    """A plan of one move."""
+def direct(move: Move, tiles: bool, nbytes: int) -> Plan:
+    """A plan of one move that writes `nbytes`."""
     if not tiles or move.lookup:
         return Plan(tuple(segment_of(box) for box in boxes_of(move)), 0)
-    return Plan(tuple(segment for box in tile_boxes(move) for segment in tiled(box)), 0)
+    large = nbytes >= _STREAM_BYTES
+    return Plan(tuple(segment for box in tile_boxes(move) for segment in tiled(box, large)), 0)
 
 
 # ------------------------------------------------------------------------------------------------ channels
@@ -432,7 +445,7 @@ def plan_depth(problem: DepthProblem, *, tiles: bool = False) -> Plan:
         return Plan((), 0)
     move = _depth_move(problem)
     if move:
-        return direct(move, tiles)
+        return direct(move, tiles, prod(problem.dst_shape) * problem.itemsize)
     return (_depth_pattern(problem) if tiles else None) or _depth_chain(problem)
 
 
@@ -593,7 +606,7 @@ def _depth_pattern(p: DepthProblem) -> Plan | None:
             box = box._replace(source=F, src_offset=0, axes=loops, pattern=pattern)
         if tile_of(box.axes, p.itemsize, box.pattern) is None:
             return None
-        segments += tiled(box)
+        segments += tiled(box, prod(p.dst_shape) * p.itemsize >= _STREAM_BYTES)
     return Plan(tuple(segments), 0)
 
 
@@ -737,4 +750,4 @@ def plan_batch(p: BatchProblem, *, tiles: bool = False) -> Plan:
     for i, extent in enumerate(p.rest):
         atoms[f"r{i}"] = atom(extent, space[1 + dims + i], blocked[1 + dims + i])
     offsets = (space_offset, 0) if p.to_batch else (0, space_offset)
-    return direct(Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets), tiles)
+    return direct(Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets), tiles, prod(p.dst_shape) * p.itemsize)

@@ -63,6 +63,14 @@ class Side(NamedTuple):
     def registers(self) -> int:
         return -(-len(self.offsets) * self.width // REGISTER)
 
+    def runs(self) -> tuple[int, int]:
+        """``(runs, pieces in each)``, or zeros where runs differ."""
+        starts = [
+            k for k, offset in enumerate(self.offsets) if k == 0 or offset != self.offsets[k - 1] + self.width
+        ]
+        lengths = {stop - start for start, stop in pairwise([*starts, len(self.offsets)])}
+        return (len(starts), *lengths) if len(lengths) == 1 else (0, 0)
+
 
 class Output(NamedTuple):
     """Where the bytes of one output register come from; see `_micro/tile.h`."""
@@ -91,11 +99,24 @@ class Tile(NamedTuple):
             table += [side.registers, REGISTER // side.width]
             table += side.offsets + side.offsets[:1] * (pieces - len(side.offsets))
             table += [_signed(mask) for mask in side.masks] + [0] * (pieces - len(side.masks))
+        table += self.dst.runs()
         for output in self.outputs:
             table.append(_signed(output.upper))
             for part in (output.low, output.high, bytes(k & 255 for k in output.fill)):
                 table += [int.from_bytes(part[k:k + 8], "little", signed=True) for k in range(0, REGISTER, 8)]
         return table
+
+    def fills_lines(self, loop: Axis) -> bool:
+        """Whether tiles along `loop` write whole lines once the first one is aligned."""
+        side = self.dst
+        runs, pieces = side.runs()
+        return (
+            runs > 0
+            and side.width == REGISTER
+            and all(mask == (1 << REGISTER) - 1 for mask in side.masks)
+            and all((offset - side.offsets[0]) % _LINE == 0 for offset in side.offsets)
+            and loop.dst == pieces * REGISTER
+        )
 
     def __str__(self) -> str:
         return f"{len(self.src.offsets)}x{self.src.width}B>{len(self.dst.offsets)}x{self.dst.width}B"

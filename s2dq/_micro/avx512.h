@@ -8,6 +8,7 @@
 #if defined(S2DQ_X86)
 
 #include <immintrin.h>
+#include <string.h>
 
 #define S2DQ_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi,bmi2")))
 #define S2DQ_512_INLINE static inline __attribute__((always_inline)) S2DQ_512
@@ -28,6 +29,12 @@ S2DQ_512_INLINE __m512i s2dq_512_load(const uint8_t *src, const int64_t *at, int
     __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
     __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+/* Past the caches, for whole lines of results so large that they would not stay there. */
+S2DQ_512_INLINE void s2dq_512_stream(uint8_t *dst, const int64_t *at, __m512i value)
+{
+    _mm512_stream_si512((__m512i *)(dst + at[0]), value);
 }
 
 S2DQ_512_INLINE void s2dq_512_store(uint8_t *dst, const int64_t *at, int stores, __m512i value)
@@ -77,7 +84,7 @@ S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, __m512i low, __m512i 
 /* All turns of the loops. The counts of registers and pieces are constants wherever this is inlined. */
 S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                   const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
-                                  int inputs, int loads, int outputs, int stores, int masked)
+                                  int inputs, int loads, int outputs, int stores, int kind)
 {
     int64_t src_at[S2DQ_PIECES], dst_at[S2DQ_PIECES];
     uint64_t dst_mask[S2DQ_PIECES];
@@ -92,6 +99,8 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         keep[k] = _mm512_loadu_si512(filling->keep[k]);
         fill[k] = _mm512_loadu_si512(filling->fill[k]);
     }
+    const int64_t turns = s2dq_tile_ahead(loops), ahead = turns * loops[2].src;
+    const int64_t around = loops[1].src - (loops[2].extent - turns) * loops[2].src; /* into the next turn of the middle */
     for (int64_t i = 0; i < loops[0].extent; i++) {
         const int64_t i_back = i == loops[0].extent - 1;
         const uint8_t *src_i = src + i * loops[0].src - i_back * loops[0].src_back;
@@ -100,8 +109,15 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
             const int64_t j_back = j == loops[1].extent - 1;
             const uint8_t *s = src_i + j * loops[1].src - j_back * loops[1].src_back;
             uint8_t *d = dst_i + j * loops[1].dst - j_back * loops[1].dst_back;
+            int64_t fetch = ahead;
             for (int64_t left = loops[2].extent; left > 0; left--) {
                 __m512i in[S2DQ_REGISTERS];
+                if (loads <= 2) {
+                    if (left <= turns) fetch = around;
+#pragma GCC unroll 4
+                    for (int k = 0; k < inputs * loads; k += loads)
+                        _mm_prefetch((const char *)(s + src_at[k] + fetch), _MM_HINT_T0);
+                }
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
 #pragma GCC unroll 4
                 for (int k = 0; k < inputs; k++) in[k] = s2dq_512_load(s, src_at + k * loads, loads);
@@ -109,7 +125,9 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 for (int k = 0; k < outputs; k++) {
                     __m512i value = s2dq_512_output(in, low[k], high[k], upper[k], inputs);
                     value = _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
-                    if (masked)
+                    if (kind == S2DQ_TILE_STREAMED)
+                        s2dq_512_stream(d, dst_at + k, value);
+                    else if (kind == S2DQ_TILE_MASKED)
                         s2dq_512_mask_store(d, dst_at + k * stores, dst_mask + k * stores, stores, value);
                     else
                         s2dq_512_store(d, dst_at + k * stores, stores, value);
@@ -121,18 +139,27 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     }
 }
 
-/* One tile of any shape that reads nothing but the bytes of its masks: for the ends of the source. */
-S2DQ_512 static void s2dq_512_run_edge(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
-                                       const s2dq_filling *filling)
+/* The outputs of one tile of any shape. IN: its pieces in full, or only the bytes of its masks. */
+S2DQ_512 static void s2dq_512_outputs(uint8_t *registers, const uint8_t *src, const s2dq_tile *tile,
+                                      const s2dq_filling *filling, int full)
 {
-    uint8_t registers[S2DQ_REGISTERS * S2DQ_REGISTER_BYTES];
-    const int in_width = S2DQ_REGISTER_BYTES / (int)tile->loads, out_width = S2DQ_REGISTER_BYTES / (int)tile->stores;
+    const int loads = (int)tile->loads, width = S2DQ_REGISTER_BYTES / loads;
     __m512i in[S2DQ_REGISTERS];
-    for (int k = 0; k < tile->inputs * tile->loads; k++)
-        _mm512_mask_storeu_epi8(registers + k * in_width, ~0ULL >> (S2DQ_REGISTER_BYTES - in_width),
+    for (int k = 0; k < tile->inputs * loads && !full; k++)
+        _mm512_mask_storeu_epi8(registers + k * width, ~0ULL >> (S2DQ_REGISTER_BYTES - width),
                                 _mm512_maskz_loadu_epi8(tile->src_mask[k], src + tile->src[k]));
-    for (int k = 0; k < S2DQ_REGISTERS; k++)
-        in[k] = k < tile->inputs ? _mm512_loadu_si512(registers + k * S2DQ_REGISTER_BYTES) : _mm512_setzero_si512();
+    for (int k = 0; k < S2DQ_REGISTERS; k++) {
+        if (k >= tile->inputs)
+            in[k] = _mm512_setzero_si512();
+        else if (!full)
+            in[k] = _mm512_loadu_si512(registers + k * S2DQ_REGISTER_BYTES);
+        else if (loads == 1)
+            in[k] = s2dq_512_load(src, tile->src + k, 1);
+        else if (loads == 2)
+            in[k] = s2dq_512_load(src, tile->src + k * 2, 2);
+        else
+            in[k] = s2dq_512_load(src, tile->src + k * 4, 4);
+    }
     for (int k = 0; k < tile->outputs; k++) {
         __m512i value = s2dq_512_output(in, _mm512_loadu_si512(tile->low[k]), _mm512_loadu_si512(tile->high[k]),
                                         tile->upper[k], S2DQ_REGISTERS);
@@ -140,9 +167,100 @@ S2DQ_512 static void s2dq_512_run_edge(uint8_t *dst, const uint8_t *src, const s
                                           _mm512_loadu_si512(filling->fill[k]), S2DQ_512_FILL);
         _mm512_storeu_si512(registers + k * S2DQ_REGISTER_BYTES, value);
     }
+}
+
+/* One tile at an end of the source. */
+S2DQ_512 static void s2dq_512_run_edge(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
+                                       const s2dq_filling *filling)
+{
+    uint8_t registers[S2DQ_REGISTERS * S2DQ_REGISTER_BYTES];
+    const int width = S2DQ_REGISTER_BYTES / (int)tile->stores;
+    s2dq_512_outputs(registers, src, tile, filling, 0);
     for (int k = 0; k < tile->outputs * tile->stores; k++)
         _mm512_mask_storeu_epi8(dst + tile->dst[k], tile->dst_mask[k],
-                                _mm512_maskz_loadu_epi8(tile->dst_mask[k], registers + k * out_width));
+                                _mm512_maskz_loadu_epi8(tile->dst_mask[k], registers + k * width));
+}
+
+/* Store what is known of a line that waits for its rest. */
+S2DQ_512 static void s2dq_512_give_up(s2dq_carry *carry, int k)
+{
+    const int64_t count = carry->slot[k].count;
+    if (count)
+        _mm512_mask_storeu_epi8(carry->slot[k].next - count, ~0ULL >> (64 - count),
+                                _mm512_loadu_si512(carry->slot[k].line));
+    carry->slot[k].count = 0;
+}
+
+static void s2dq_512_flush(s2dq_carry *carry)
+{
+    for (int k = 0; k < S2DQ_CARRIED; k++) s2dq_512_give_up(carry, k);
+}
+
+/* The first `count` bytes of a sweep, up to the next line: together with the bytes that wait for them, if any do. */
+S2DQ_512 static void s2dq_512_begin_line(s2dq_carry *carry, uint8_t *at, int64_t count, __m512i bytes)
+{
+    const __mmask64 mask = ~0ULL >> (64 - count);
+    for (int k = 0; k < S2DQ_CARRIED; k++) {
+        if (carry->slot[k].count && carry->slot[k].next == at) {
+            _mm512_mask_storeu_epi8(carry->slot[k].line + carry->slot[k].count, mask, bytes);
+            _mm512_stream_si512((__m512i *)(at - carry->slot[k].count), _mm512_loadu_si512(carry->slot[k].line));
+            carry->slot[k].count = 0;
+            return;
+        }
+    }
+    _mm512_mask_storeu_epi8(at, mask, bytes);
+}
+
+/* The last `count` bytes of a sweep, from a line's start: they wait for the sweep that goes on there. */
+S2DQ_512 static void s2dq_512_end_line(s2dq_carry *carry, uint8_t *at, int64_t count, const uint8_t *bytes)
+{
+    const int k = carry->oldest;
+    carry->oldest = (k + 1) % S2DQ_CARRIED;
+    s2dq_512_give_up(carry, k);
+    memcpy(carry->slot[k].line, bytes, (size_t)count);
+    carry->slot[k].count = count;
+    carry->slot[k].next = at + count;
+}
+
+/* One loop over tiles past the caches, in whole lines: what a sweep leaves of its last line waits for the next sweep,
+ * which often goes on there. Part of a line stored between streamed ones would cost more than all the rest.
+ *
+ * IN: `next`, the distance in the source to where the next sweep starts; a tile of full 64-byte pieces and `runs` alike; `group` indices of the axis in a turn, a whole number of them
+ * from `dst` to the next line; at least one tile beyond that line. OUT: the whole sweep, but for `carry`.
+ */
+S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
+                                    const s2dq_filling *filling, const s2dq_axis *loop, int64_t group, int64_t next,
+                                    s2dq_tile_runner streamer, s2dq_carry *carry)
+{
+    uint8_t registers[S2DQ_REGISTERS * S2DQ_REGISTER_BYTES];
+    const int64_t src_step = loop->src / group, dst_step = loop->dst / group, run = loop->dst;
+    const int64_t ahead = -(int64_t)(dst + tile->dst[0]) & (S2DQ_REGISTER_BYTES - 1);
+    const int64_t pieces = tile->run_pieces;
+    int64_t indices = loop->extent * group - loop->dst_back / dst_step;
+    s2dq_axis loops[S2DQ_TILE_LOOPS] = {{.extent = 1}, {.extent = 1, .src = next}, *loop};
+
+    if (ahead) {
+        s2dq_512_outputs(registers, src, tile, filling, 1);
+        for (int r = 0; r < tile->runs; r++)
+            s2dq_512_begin_line(carry, dst + tile->dst[r * pieces], ahead, _mm512_loadu_si512(registers + r * run));
+        src += ahead / dst_step * src_step;
+        dst += ahead;
+        indices -= ahead / dst_step;
+    }
+    loops[2].extent = indices / group;
+    loops[2].src_back = loops[2].dst_back = 0;
+    streamer(dst, src, tile, filling, loops);
+    const int64_t rest = (indices - loops[2].extent * group) * dst_step, lines = rest & -64;
+    if (rest == 0) return;
+    s2dq_512_outputs(registers, src + (indices - group) * src_step, tile, filling, 1);
+    dst += indices * dst_step - rest;
+    for (int r = 0; r < tile->runs; r++) {
+        const uint8_t *bytes = registers + (r + 1) * run - rest;
+        uint8_t *at = dst + tile->dst[r * pieces];
+        for (int64_t k = 0; k < lines; k += 64)
+            _mm512_stream_si512((__m512i *)(at + k), _mm512_loadu_si512(bytes + k));
+        if (rest > lines) s2dq_512_end_line(carry, at + lines, rest - lines, bytes + lines);
+    }
 }
 
 #define S2DQ_512_RUNNER_OF(I, L, O, S, M)                                                                       \
@@ -152,23 +270,29 @@ S2DQ_512 static void s2dq_512_run_edge(uint8_t *dst, const uint8_t *src, const s
     {                                                                                                          \
         s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, M);                                           \
     }
+#define S2DQ_512_STREAMER(I, L, O, S) S2DQ_512_RUNNER_OF(I, L, O, S, 2)
 #define S2DQ_512_RUNNER(I, L, O, S) S2DQ_512_RUNNER_OF(I, L, O, S, 0) S2DQ_512_RUNNER_OF(I, L, O, S, 1)
 
-#define S2DQ_512_EACH_STORE(M, I, L, O) M(I, L, O, 1) M(I, L, O, 2) M(I, L, O, 4)
-#define S2DQ_512_EACH_OUTPUT(M, I, L) \
-    S2DQ_512_EACH_STORE(M, I, L, 1)   \
-    S2DQ_512_EACH_STORE(M, I, L, 2)   \
-    S2DQ_512_EACH_STORE(M, I, L, 3)   \
-    S2DQ_512_EACH_STORE(M, I, L, 4)
-#define S2DQ_512_EACH_LOAD(M, I) S2DQ_512_EACH_OUTPUT(M, I, 1) S2DQ_512_EACH_OUTPUT(M, I, 2) S2DQ_512_EACH_OUTPUT(M, I, 4)
-#define S2DQ_512_EACH(M) S2DQ_512_EACH_LOAD(M, 1) S2DQ_512_EACH_LOAD(M, 2) S2DQ_512_EACH_LOAD(M, 3) S2DQ_512_EACH_LOAD(M, 4)
+/* Every shape: M(inputs, loads, outputs, stores). */
+#define S2DQ_512_ANY_STORE(M, I, L, O) M(I, L, O, 1) M(I, L, O, 2) M(I, L, O, 4)
+#define S2DQ_512_WHOLE_STORE(M, I, L, O) M(I, L, O, 1)
+#define S2DQ_512_EACH_OUTPUT(E, M, I, L) E(M, I, L, 1) E(M, I, L, 2) E(M, I, L, 3) E(M, I, L, 4)
+#define S2DQ_512_EACH_LOAD(E, M, I) \
+    S2DQ_512_EACH_OUTPUT(E, M, I, 1) S2DQ_512_EACH_OUTPUT(E, M, I, 2) S2DQ_512_EACH_OUTPUT(E, M, I, 4)
+#define S2DQ_512_EACH(E, M)                                 \
+    S2DQ_512_EACH_LOAD(E, M, 1) S2DQ_512_EACH_LOAD(E, M, 2) \
+    S2DQ_512_EACH_LOAD(E, M, 3) S2DQ_512_EACH_LOAD(E, M, 4)
 
-S2DQ_512_EACH(S2DQ_512_RUNNER)
+S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_RUNNER)
+S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAMER)
 
 #define S2DQ_512_ENTRY(I, L, O, S) \
     [I - 1][L / 2][O - 1][S / 2] = {s2dq_512_run_##I##L##O##S##0, s2dq_512_run_##I##L##O##S##1},
+#define S2DQ_512_STREAM_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_run_##I##L##O##S##2,
 
-static const s2dq_tile_runner s2dq_512_runners[4][3][4][3][2] = {S2DQ_512_EACH(S2DQ_512_ENTRY)};
+static const s2dq_tile_runner s2dq_512_runners[4][3][4][3][2] = {S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_ENTRY)};
+static const s2dq_tile_runner s2dq_512_streamers[4][3][4] = {
+    S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY)};
 
 static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
 {
@@ -178,7 +302,16 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
     return s2dq_512_runners[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2][masked];
 }
 
+/* The same with stores past the caches: for tiles of whole lines, at aligned destinations. */
+static s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile)
+{
+    return s2dq_512_streamers[tile->inputs - 1][tile->loads / 2][tile->outputs - 1];
+}
+
 static s2dq_tile_edge_runner s2dq_512_edge_runner(void) { return s2dq_512_run_edge; }
+
+/* Make what was streamed visible to other threads. */
+static void s2dq_512_fence(void) { _mm_sfence(); }
 
 #else
 
@@ -188,7 +321,24 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
     return NULL;
 }
 
+static s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile)
+{
+    (void)tile;
+    return NULL;
+}
+
 static s2dq_tile_edge_runner s2dq_512_edge_runner(void) { return NULL; }
+
+static void s2dq_512_flush(s2dq_carry *carry) { (void)carry; }
+
+static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
+                           const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer,
+                           s2dq_carry *carry)
+{
+    (void)next, (void)dst, (void)src, (void)tile, (void)filling, (void)loop, (void)group, (void)streamer, (void)carry;
+}
+
+static void s2dq_512_fence(void) {}
 
 #endif
 

@@ -12,6 +12,7 @@
 
 #include "axis.h"
 
+enum { S2DQ_TILE_PLAIN, S2DQ_TILE_MASKED, S2DQ_TILE_STREAMED }; /* how a runner stores */
 enum { S2DQ_REGISTERS = 4, S2DQ_PIECES = 16, S2DQ_REGISTER_BYTES = 64, S2DQ_TILE_LOOPS = 3 };
 
 typedef struct {
@@ -19,6 +20,7 @@ typedef struct {
     int64_t outputs, stores; /* the same */
     int64_t fills;           /* how many bytes are not looked up but filled */
     int64_t src[S2DQ_PIECES], dst[S2DQ_PIECES];
+    int64_t runs, run_pieces; /* runs of the destination and pieces in each, where all are alike; else 0 */
     uint64_t src_mask[S2DQ_PIECES], dst_mask[S2DQ_PIECES];
     uint64_t upper[S2DQ_REGISTERS];
     uint8_t low[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES], high[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
@@ -36,7 +38,28 @@ typedef struct {
 typedef void (*s2dq_tile_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
                                  const s2dq_axis *loops);
 
-/* Runs one tile, and reads nothing but the bytes of its masks. */
-typedef void (*s2dq_tile_edge_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling);
+/* Runs one tile, and reads and writes nothing but the bytes of its masks. */
+typedef void (*s2dq_tile_edge_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
+                                      const s2dq_filling *filling);
+
+/* Lines that streams have begun and not finished: the first `count` bytes wait for those that go to `next`. */
+enum { S2DQ_CARRIED = 16 };
+
+typedef struct {
+    struct {
+        int64_t count;
+        uint8_t *next;
+        uint8_t line[S2DQ_REGISTER_BYTES];
+    } slot[S2DQ_CARRIED];
+    int oldest;
+} s2dq_carry;
+
+/* How many turns of the innermost loop to fetch ahead. */
+static inline int64_t s2dq_tile_ahead(const s2dq_axis *loops)
+{
+    const int64_t far = 3072, step = loops[2].src < 0 ? -loops[2].src : loops[2].src;
+    const int64_t turns = step == 0 ? 0 : step < far ? far / step : 1;
+    return turns < loops[2].extent ? turns : loops[2].extent;
+}
 
 #endif
