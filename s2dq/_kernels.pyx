@@ -54,6 +54,7 @@ cdef extern from "_micro/tile.h" nogil:
         S2DQ_PIECES
         S2DQ_REGISTER_BYTES
         S2DQ_TILE_LOOPS
+        S2DQ_NET_PIECES
     ctypedef struct s2dq_tile:
         int64_t inputs, loads, outputs, stores, fills
         int64_t src[S2DQ_PIECES]
@@ -65,6 +66,13 @@ cdef extern from "_micro/tile.h" nogil:
         uint8_t low[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         uint8_t high[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
+    ctypedef struct s2dq_network:
+        int64_t levels, loads, stores
+        int64_t src[S2DQ_NET_PIECES]
+        int64_t dst[S2DQ_NET_PIECES]
+        uint8_t table[4][2][S2DQ_REGISTER_BYTES]
+    ctypedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
+                                         const s2dq_axis *loops) noexcept
     ctypedef struct s2dq_filling:
         uint8_t keep[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         uint8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
@@ -79,6 +87,7 @@ cdef extern from "_micro/avx512.h" nogil:
     s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile) noexcept
     s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile) noexcept
     s2dq_tile_edge_runner s2dq_512_edge_runner() noexcept
+    s2dq_network_runner s2dq_512_network_runner(const s2dq_network *network) noexcept
     void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
                         const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer,
                         s2dq_carry *carry) noexcept
@@ -145,6 +154,8 @@ cdef struct Box:
     s2dq_axis *axes
     s2dq_tile *tile              # NULL: granules of `width`
     s2dq_tile_runner runner, streamer
+    s2dq_network *network        # or NULL
+    s2dq_network_runner network_runner
     int64_t stream               # indices in a turn of the innermost loop; 0: the result stays in the caches
     int64_t low, high            # what a tile reads, seen from its position
 
@@ -181,6 +192,7 @@ cdef class Program:
     cdef Box *boxes
     cdef s2dq_axis *axes
     cdef s2dq_tile *tiles
+    cdef s2dq_network *networks
     cdef int count
     cdef int64_t low, high       # what is read of X, seen from its first element
     cdef readonly int64_t scratch
@@ -189,7 +201,7 @@ cdef class Program:
     def __cinit__(self, const int64_t[::1] table not None):
         cdef Py_ssize_t length = table.shape[0]
         cdef Py_ssize_t at = 2
-        cdef int s, k, axes = 0, boxes = 0, tiles = 0
+        cdef int s, k, axes = 0, boxes = 0, tiles = 0, networks = 0
         cdef int64_t size, width
         cdef Segment *segment
         cdef Box *box
@@ -202,7 +214,8 @@ cdef class Program:
         self.boxes = <Box *>calloc(length // 8 + 1, sizeof(Box))
         self.axes = <s2dq_axis *>calloc(length // 6 + 1, sizeof(s2dq_axis))
         self.tiles = <s2dq_tile *>calloc(length // 68 + 1, sizeof(s2dq_tile))
-        if not self.segments or not self.boxes or not self.axes or not self.tiles:
+        self.networks = <s2dq_network *>calloc(length // 128 + 1, sizeof(s2dq_network))
+        if not self.segments or not self.boxes or not self.axes or not self.tiles or not self.networks:
             raise MemoryError("plan table: no memory for the program")
         for s in range(self.count):
             segment = &self.segments[s]
@@ -233,7 +246,17 @@ cdef class Program:
                     self._read_axis(table, &at, &axes)
                     size *= box.axes[k].extent
                 at += 1
-                if table[at - 1]:
+                if table[at - 1] == 2:
+                    box.network = &self.networks[networks]
+                    networks += 1
+                    at += 1
+                    self._read_network(table, &at, box.network)
+                    box.network_runner = s2dq_512_network_runner(box.network)
+                    width = S2DQ_REGISTER_BYTES // box.network.loads
+                    for k in range(16 * box.network.loads):
+                        box.low = min(box.low, box.network.src[k])
+                        box.high = max(box.high, box.network.src[k] + width)
+                elif table[at - 1]:
                     box.tile = &self.tiles[tiles]
                     tiles += 1
                     box.stream = table[at]
@@ -266,6 +289,8 @@ cdef class Program:
                 low += reach
             else:
                 high += reach
+        if box.network:
+            first, last = box.low, box.high
         if box.tile:
             last = 0
             for k in range(box.tile.inputs * box.tile.loads):
@@ -286,6 +311,24 @@ cdef class Program:
         axis.dst_back = table[at[0] + 5]
         at[0] += 6
         axes[0] += 1
+
+    cdef void _read_network(self, const int64_t[::1] table, Py_ssize_t *at, s2dq_network *network):
+        cdef Py_ssize_t here = at[0]
+        cdef int k, l, half, part
+        network.levels, network.loads = table[here], table[here + 1]
+        for k in range(S2DQ_NET_PIECES):
+            network.src[k] = table[here + 2 + k]
+        here += 2 + S2DQ_NET_PIECES
+        network.stores = table[here]
+        for k in range(S2DQ_NET_PIECES):
+            network.dst[k] = table[here + 1 + k]
+        here += 1 + S2DQ_NET_PIECES
+        for l in range(network.levels):
+            for half in range(2):
+                for part in range(S2DQ_REGISTER_BYTES):
+                    network.table[l][half][part] = <uint8_t>(table[here + part // 8] >> 8 * (part % 8) & 255)
+                here += 8
+        at[0] = here
 
     cdef void _read_tile(self, const int64_t[::1] table, Py_ssize_t *at, s2dq_tile *tile):
         cdef Py_ssize_t here = at[0]
@@ -320,6 +363,7 @@ cdef class Program:
         free(self.boxes)
         free(self.axes)
         free(self.tiles)
+        free(self.networks)
 
 
 # ------------------------------------------------------------------------------------------------ the driver
@@ -391,7 +435,10 @@ cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis 
                 three[k].extent = 1
             else:
                 three[k] = loops[k - S2DQ_TILE_LOOPS + count]
-        tiling.box.runner(dst, src, tiling.box.tile, tiling.filling, three)
+        if tiling.box.network:
+            tiling.box.network_runner(dst, src, tiling.box.network, three)
+        else:
+            tiling.box.runner(dst, src, tiling.box.tile, tiling.filling, three)
         return
     if count == 0:
         tiling.edge(dst, src, tiling.box.tile, tiling.filling)
@@ -429,10 +476,10 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
     cdef s2dq_carry carry
     cdef s2dq_axis loops[2 * MAX_AXES]
     cdef int k, lane
-    if box.tile:
+    if box.tile or box.network:
         memset(filling.keep, 255, sizeof(filling.keep))
         memset(filling.fill, 0, sizeof(filling.fill))
-        if box.tile.fills:
+        if box.tile and box.tile.fills:
             for k in range(box.tile.outputs):
                 for lane in range(S2DQ_REGISTER_BYTES):
                     if box.tile.fill[k][lane] >= 0:

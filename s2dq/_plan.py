@@ -26,7 +26,7 @@ from math import prod
 from typing import NamedTuple
 
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
-from s2dq._tiles import Axis, Pattern, Tile, tile_of
+from s2dq._tiles import Axis, Network, Pattern, Tile, tile_of
 
 # Buffers a box reads or writes. X is the source and Y the result; T is a scratch row of the running thread;
 # F holds fill values: the lane element first, then one pad element or one per channel.
@@ -94,7 +94,7 @@ class Box(NamedTuple):
     axes: tuple[Axis, ...]
     lookup: bool = False
     tab_offset: int = 0
-    tile: Tile | None = None
+    tile: Tile | Network | None = None
     stream: int = 0  # indices in a turn of the innermost loop, where the result goes past the caches
     pattern: Pattern = ((0, 0, 0),)
 
@@ -137,7 +137,7 @@ class Plan(NamedTuple):
                 table += [box.lookup, box.tab_offset, len(box.axes)]
                 for axis in box.axes:
                     table += axis
-                table.append(box.tile is not None)
+                table.append(0 if box.tile is None else 2 if isinstance(box.tile, Network) else 1)
                 if box.tile:
                     table.append(box.stream)
                     table += box.tile.encode()

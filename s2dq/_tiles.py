@@ -20,6 +20,7 @@ from typing import NamedTuple
 REGISTER = 64
 REGISTERS = 4
 _MOST = REGISTER * REGISTERS
+NETWORK = 16 * REGISTER
 _LINE = 64
 
 # Cycles on Zen 5, by the width of a piece.
@@ -29,6 +30,9 @@ _TILE, _SRC_RUN, _DST_RUN, _RESTART = 0.54, 0.25, 0.35, 1.55
 
 # A masked store to a line that is not in the cache waits for the line; by the size of the whole.
 _MASKED = ((1 << 15, 1.1), (640 << 10, 1.5))
+
+# Networks are bound by their shuffles about as much as by memory.
+_SHUFFLE = 0.25
 
 # How much an inner sweep may touch before lines used in part drop to the next cache, and what a line costs from there.
 _CACHES = ((24 << 10, 2.0), (640 << 10, 8.0))
@@ -120,6 +124,37 @@ class Tile(NamedTuple):
 
     def __str__(self) -> str:
         return f"{len(self.src.offsets)}x{self.src.width}B>{len(self.dst.offsets)}x{self.dst.width}B"
+
+
+class Network(NamedTuple):
+    """A tile of 1024 bytes in sixteen registers, for transposes of many streams; see `_micro/tile.h`."""
+
+    src: Side
+    dst: Side
+    tables: tuple[tuple[bytes, bytes], ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes written."""
+        return NETWORK
+
+    def encode(self) -> list[int]:
+        """A flat list of integers, in the order `_kernels.Program` reads it."""
+        table = [len(self.tables)]
+        for side in (self.src, self.dst):
+            pieces = NETWORK // 16
+            table += [REGISTER // side.width, *side.offsets, *(0,) * (pieces - len(side.offsets))]
+        for pair in self.tables:
+            for part in pair:
+                table += [int.from_bytes(part[k:k + 8], "little", signed=True) for k in range(0, REGISTER, 8)]
+        return table
+
+    def fills_lines(self, loop: Axis) -> bool:
+        """Never: its runs are short."""
+        return False
+
+    def __str__(self) -> str:
+        return f"{len(self.src.offsets)}x{self.src.width}B>{len(self.dst.offsets)}x{self.dst.width}B net"
 
 
 def _signed(bits: int) -> int:
@@ -325,7 +360,7 @@ def loops_of(axes: list[Axis], counts: tuple[int, ...]) -> list[Loop]:
     return loops
 
 
-def order_loops(loops: list[Loop], tile: Tile) -> list[Loop]:
+def order_loops(loops: list[Loop], tile: Tile | Network) -> list[Loop]:
     """The order with the least restarts and misses; far-out loops stay in destination order.
 
     Where lines that tiles use in part would be lost, an axis may be run in blocks of whole lines: two loops, the
@@ -350,7 +385,7 @@ def order_loops(loops: list[Loop], tile: Tile) -> list[Loop]:
     return best
 
 
-def cheapest_order(loops: list[Loop], tile: Tile) -> tuple[list[Loop], float]:
+def cheapest_order(loops: list[Loop], tile: Tile | Network) -> tuple[list[Loop], float]:
     """The best order of the four innermost loops, and what it costs."""
     loops = sorted(loops, key=lambda loop: -abs(loop.axis.dst))
     outer, inner = loops[:-4], loops[-4:]
@@ -369,7 +404,7 @@ def restarts(loops: tuple[Loop, ...]) -> float:
     return _RESTART * prod(loop.axis.extent for loop in loops[:-1])
 
 
-def misses(loops: tuple[Loop, ...], tile: Tile) -> float:
+def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
     """Cycles spent waiting for memory: lines that come back before their rest is used, and leaps that no prefetch
     foresees.
     """
@@ -393,7 +428,7 @@ def misses(loops: tuple[Loop, ...], tile: Tile) -> float:
             if step <= sweep[side] + _LINE:
                 sweep[side] = step * (loop.extent - 1) + sweep[side]
             else:
-                cost += leap * turns * lines[side]
+                cost += leap * side * turns * lines[side]  # a store waits for its line longer than a load
             if step % _PAGE == 0:
                 ways[side] *= loop.extent
                 if ways[side] > _WAYS:
@@ -413,12 +448,13 @@ def price(levels: tuple[tuple[int, float], ...], size: float) -> float:
 
 def first_run(side: Side) -> int:
     """Bytes from the first byte of a side to the end of the pieces that follow each other."""
-    end = side.offsets[0]
-    for offset, mask in zip(side.offsets, side.masks):
+    pieces = sorted(zip(side.offsets, side.masks))
+    start = end = pieces[0][0]
+    for offset, mask in pieces:
         if offset > end + _LINE:
             break
         end = offset + mask.bit_length()
-    return end - side.offsets[0]
+    return end - start
 
 
 def ways_of(side: Side) -> int:
@@ -440,7 +476,7 @@ Pattern = tuple[tuple[int | None, int, int], ...]
 @lru_cache(64)
 def tile_of(
     axes: tuple[Axis, ...], width: int, pattern: Pattern = ((0, 0, 0),)
-) -> tuple[Tile, tuple[Loop, ...]] | None:
+) -> tuple[Tile | Network, tuple[Loop, ...]] | None:
     """The tile program of a box: the tile, and its loops from the outermost on.
 
     At every position of the axes the box moves the granules of the pattern, ``(source or None, destination, fill)``.
@@ -451,8 +487,101 @@ def tile_of(
     shape = best_shape(every) if len(pattern) == 1 else best_pattern_shape(every, pattern)
     if shape is None:
         return None
+    if len(pattern) == 1:
+        transposed = best_network(every)
+        if transposed and transposed.cost < shape.cost:
+            tile = build_network(every, transposed)
+            return tile, tuple(order_loops(loops_of(every, transposed.counts), tile))
     tile = build(bytes_of(every, shape.counts, pattern), shape.load, shape.store)
     return tile, tuple(order_loops(loops_of(every, shape.counts), tile))
+
+
+# ---------------------------------------------------------------------------------------------------- networks
+
+
+class Transpose(NamedTuple):
+    """A network's place: `inner` follows the granule in the source, `outer` in the destination."""
+
+    counts: tuple[int, ...]
+    inner: int
+    outer: int
+    cost: float
+
+
+def best_network(axes: list[Axis]) -> Transpose | None:
+    """The cheapest network for a box, or None where it is no transpose of many streams."""
+    width = axes[-1].extent
+    if width not in (1, 2, 4, 8, 16):
+        return None
+    following = [
+        next((k for k, axis in enumerate(axes[:-1]) if axis[side] == width and axis.extent > 1), None)
+        for side in (1, 2)
+    ]
+    if None in following or following[0] == following[1]:
+        return None
+    inner, outer = following
+    best = None
+    for run in (16, 32, 64):  # bytes of a source run
+        columns, rows = run // width, NETWORK // run
+        if not 1 < columns <= axes[inner].extent or rows > axes[outer].extent:
+            continue
+        load, store = run, min(REGISTER, rows * width)
+        counts = tuple(columns if k == inner else rows if k == outer else 1 for k in range(len(axes) - 1)) + (width,)
+        tiles = prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
+        shuffles = NETWORK // REGISTER * 4 + NETWORK // load + NETWORK // store
+        cost = _TILE + _SRC_RUN * rows + _DST_RUN * columns + _SHUFFLE * shuffles + collisions(axes, counts)
+        cost += NETWORK // load * _LOAD[load] + NETWORK // store * _STORE[store]
+        if best is None or tiles * cost < best.cost:
+            best = Transpose(counts, inner, outer, tiles * cost)
+    return best
+
+
+def build_network(axes: list[Axis], shape: Transpose) -> Network:
+    """The tables of a network.
+
+    Places in the tile are numbers whose bits belong to the byte in a granule (b), the column (c) and the row (r).
+    Ten bits say where a byte is: six in a register, four for which register. Loads put rows into register numbers,
+    stores want columns there, and each level exchanges one for the other.
+    """
+    width, columns, rows = axes[-1].extent, shape.counts[shape.inner], shape.counts[shape.outer]
+    b = [("b", 1 << k) for k in range(width.bit_length() - 1)]
+    c = [("c", 1 << k) for k in range(columns.bit_length() - 1)]
+    r = [("r", 1 << k) for k in range(rows.bit_length() - 1)]
+    load, store = min(REGISTER, columns * width), min(REGISTER, rows * width)
+    loaded, stored = b + c + r[::-1], b + r + c[::-1]
+    inside, into = loaded[:6], stored[:6]
+    kept = [bit for bit in loaded[6:] if bit in stored[6:]]
+    leaving = [bit for bit in loaded[6:] if bit not in kept]
+    coming = [bit for bit in stored[6:] if bit not in kept]
+    tables = []
+    now = list(inside)
+    for out, new in zip(leaving, coming):
+        last = out == leaving[-1]
+        then = into if last else [out if bit == new else bit for bit in now]
+        pair = []
+        for value in (0, 1):
+            table = bytearray(REGISTER)
+            for place in range(REGISTER):
+                bits = {bit: place >> k & 1 for k, bit in enumerate(then)}
+                bits[new] = value
+                table[place] = REGISTER * bits[out] + sum(bits[bit] << k for k, bit in enumerate(now))
+            pair.append(bytes(table))
+        tables.append((pair[0], pair[1]))
+        now = list(then)
+
+    def offsets(size, low, high, side):
+        """Where each piece lies in memory: pieces of a register first, then registers."""
+        steps = {"b": 1, "c": axes[shape.inner][side], "r": axes[shape.outer][side]}
+        bits = low[size.bit_length() - 1:] + high
+        return tuple(
+            sum(steps[name] * weight for k, (name, weight) in enumerate(bits) if piece >> k & 1)
+            for piece in range(1 << len(bits))
+        )
+
+    full = (1 << load) - 1, (1 << store) - 1
+    src = offsets(load, inside, leaving + kept, 1)
+    dst = offsets(store, into, coming + kept, 2)
+    return Network(Side(load, src, (full[0],) * len(src)), Side(store, dst, (full[1],) * len(dst)), tuple(tables))
 
 
 def bytes_of(axes: list[Axis], counts: tuple[int, ...], pattern: Pattern) -> list[tuple[int | None, int, int]]:

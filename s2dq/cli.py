@@ -621,7 +621,7 @@ def add_bench(command):
     add = command.add_argument
     add("--quick", action="store_true", help="20 cases and few samples: less than a minute")
     add("--cases", metavar="PATTERN", help='names, as in "*1080p*" (default: all)')
-    add("--random", type=int, default=0, metavar="N", help="cases drawn at random instead, or besides --cases")
+    add("--random", type=count, default=0, metavar="N", help="cases drawn at random instead, or besides --cases")
     add("--seed", type=int, default=0, metavar="S", help="of --random (default 0)")
     add("--list", action="store_true", help="print the names of the cases and stop")
     add("--peers", type=peer_list, metavar="LIST",

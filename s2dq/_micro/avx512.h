@@ -310,6 +310,70 @@ static s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile)
 
 static s2dq_tile_edge_runner s2dq_512_edge_runner(void) { return s2dq_512_run_edge; }
 
+/* All turns of the loops of a network; see s2dq_512_run. */
+S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
+                                  const s2dq_network *net, const s2dq_axis *loops, int levels, int loads, int stores)
+{
+    __m512i table[S2DQ_NET_LEVELS][2];
+    for (int l = 0; l < levels; l++) {
+        table[l][0] = _mm512_loadu_si512(net->table[l][0]);
+        table[l][1] = _mm512_loadu_si512(net->table[l][1]);
+    }
+    for (int64_t i = 0; i < loops[0].extent; i++) {
+        const int64_t i_back = i == loops[0].extent - 1;
+        const uint8_t *src_i = src + i * loops[0].src - i_back * loops[0].src_back;
+        uint8_t *dst_i = dst + i * loops[0].dst - i_back * loops[0].dst_back;
+        for (int64_t j = 0; j < loops[1].extent; j++) {
+            const int64_t j_back = j == loops[1].extent - 1;
+            const uint8_t *s = src_i + j * loops[1].src - j_back * loops[1].src_back;
+            uint8_t *d = dst_i + j * loops[1].dst - j_back * loops[1].dst_back;
+            for (int64_t left = loops[2].extent; left > 0; left--) {
+                __m512i r[S2DQ_NET_REGISTERS];
+                if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
+#pragma GCC unroll 16
+                for (int k = 0; k < S2DQ_NET_REGISTERS; k++) r[k] = s2dq_512_load(s, net->src + k * loads, loads);
+#pragma GCC unroll 4
+                for (int l = 0; l < levels; l++) {
+#pragma GCC unroll 16
+                    for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
+                        const int bit = 1 << l;
+                        if (k & bit) continue;
+                        const __m512i a = r[k], b = r[k | bit];
+                        r[k] = _mm512_permutex2var_epi8(a, table[l][0], b);
+                        r[k | bit] = _mm512_permutex2var_epi8(a, table[l][1], b);
+                    }
+                }
+#pragma GCC unroll 16
+                for (int k = 0; k < S2DQ_NET_REGISTERS; k++) s2dq_512_store(d, net->dst + k * stores, stores, r[k]);
+                s += loops[2].src;
+                d += loops[2].dst;
+            }
+        }
+    }
+}
+
+#define S2DQ_512_NET(V, L, S)                                                                                  \
+    S2DQ_512 static void s2dq_512_net_##V##L##S(uint8_t *dst, const uint8_t *src, const s2dq_network *network, \
+                                                const s2dq_axis *loops)                                        \
+    {                                                                                                          \
+        s2dq_512_net(dst, src, network, loops, V, L, S);                                                       \
+    }
+#define S2DQ_512_EACH_NET_STORE(M, V, L) M(V, L, 1) M(V, L, 2) M(V, L, 4)
+#define S2DQ_512_EACH_NET_LOAD(M, V) \
+    S2DQ_512_EACH_NET_STORE(M, V, 1) S2DQ_512_EACH_NET_STORE(M, V, 2) S2DQ_512_EACH_NET_STORE(M, V, 4)
+#define S2DQ_512_EACH_NET(M) S2DQ_512_EACH_NET_LOAD(M, 2) S2DQ_512_EACH_NET_LOAD(M, 3) S2DQ_512_EACH_NET_LOAD(M, 4)
+
+S2DQ_512_EACH_NET(S2DQ_512_NET)
+
+#define S2DQ_512_NET_ENTRY(V, L, S) [V - 2][L / 2][S / 2] = s2dq_512_net_##V##L##S,
+
+static const s2dq_network_runner s2dq_512_networks[3][3][3] = {S2DQ_512_EACH_NET(S2DQ_512_NET_ENTRY)};
+
+static s2dq_network_runner s2dq_512_network_runner(const s2dq_network *net)
+{
+    return s2dq_512_networks[net->levels - 2][net->loads / 2][net->stores / 2];
+}
+
 /* Make what was streamed visible to other threads. */
 static void s2dq_512_fence(void) { _mm_sfence(); }
 
@@ -328,6 +392,12 @@ static s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile)
 }
 
 static s2dq_tile_edge_runner s2dq_512_edge_runner(void) { return NULL; }
+
+static s2dq_network_runner s2dq_512_network_runner(const s2dq_network *net)
+{
+    (void)net;
+    return NULL;
+}
 
 static void s2dq_512_flush(s2dq_carry *carry) { (void)carry; }
 

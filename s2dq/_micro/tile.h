@@ -27,6 +27,22 @@ typedef struct {
     int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]; /* offset in the fill values, or -1 */
 } s2dq_tile;
 
+/* A network: a tile of 1024 bytes in sixteen registers, for transposes of many streams.
+ *
+ * On level l every pair of registers whose numbers differ in bit l is looked up in twice: table[l][0] makes the one
+ * with the bit clear, table[l][1] the other. Pieces are full.
+ */
+enum { S2DQ_NET_REGISTERS = 16, S2DQ_NET_PIECES = 64, S2DQ_NET_LEVELS = 4 };
+
+typedef struct {
+    int64_t levels, loads, stores; /* pieces in a register */
+    int64_t src[S2DQ_NET_PIECES], dst[S2DQ_NET_PIECES];
+    uint8_t table[S2DQ_NET_LEVELS][2][S2DQ_REGISTER_BYTES];
+} s2dq_network;
+
+typedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
+                                    const s2dq_axis *loops);
+
 /* What replaces the bytes that are not looked up: output = (looked up & keep) | fill. */
 typedef struct {
     uint8_t keep[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES], fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];

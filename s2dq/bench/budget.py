@@ -97,8 +97,10 @@ def is_word4_nhwc(case):
 
 
 def is_s2d_nhwc_to_nchw(case):
+    if case.operator != "space_to_depth":
+        return False
     source, target, _ = formats(case)
-    return case.operator == "space_to_depth" and is_channels_last(source) and is_channels_first(target)
+    return is_channels_last(source) and is_channels_first(target)
 
 
 def is_nhwc_crd(case):

@@ -181,7 +181,7 @@ DEPTH_TO_SPACE = (
     d2s("feature_map_7_c1024_batch32", (32, 1024, 7, 7), "int8", 2, "NCHW"),
     d2s("feature_map_28_c1024", (1, 1024, 28, 28), "int8", 2, "NCHW"),
     d2s("feature_map_28_c512_batch32", (32, 512, 28, 28), "int8", 2, "NCHW"),
-    d2s("feature_map_14_c512_nhwc", (1, 14, 14, 512), "int8", 2, "NHWC"),
+    d2s("feature_map_14_c512_up_nhwc", (1, 14, 14, 512), "int8", 2, "NHWC"),
     # Super-resolution: the pixel shuffle at the end makes the picture.
     d2s("espcn_x3_1080p", (1, 27, 360, 640), "uint8", 3, "NCHW", mode="CRD"),
     d2s("espcn_x2_1080p_f32", (1, 12, 540, 960), "float32", 2, "NCHW", mode="CRD"),

@@ -221,6 +221,21 @@ def window(step, shape):
     return tuple(slice(start, extent - end) for (start, end), extent in zip(step.margins, shape))
 
 
+def result_shape(steps, shape):
+    for step in steps:
+        if isinstance(step, Pad):
+            shape = padded_shape(step, shape)
+        elif isinstance(step, Move):
+            shape = step.shape
+        else:
+            shape = cropped_shape(step, shape)
+    return shape
+
+
+def cropped_shape(step, shape):
+    return tuple(extent - start - end for (start, end), extent in zip(step.margins, shape))
+
+
 def padded_shape(step, shape):
     return tuple(start + extent + end for (start, end), extent in zip(step.margins, shape))
 

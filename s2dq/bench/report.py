@@ -32,6 +32,7 @@ def lines_of(result):
         yield ""
         yield from table(["peer", "cases", "copies", "s2dq there", "wrong", "cannot"],
                          (peer_cells(peer, rows) for peer in result["peers"]))
+        yield from idle_lines(result)
     yield ""
     for what, figure, limit in promises(rows):
         yield f"{what}: {number(figure)} (limit {number(limit)}){'' if figure <= limit else '  MISSED'}"
@@ -41,11 +42,17 @@ def lines_of(result):
 
 def header(result):
     machine = result["machine"]
-    yield (f"{machine['cpu']}, {machine['instruction set']}, {machine['compiler']}, "
-           f"{machine['threads']} thread{'s' * (machine['threads'] > 1)}, {machine['date']}")
+    yield headline(result)
     versions = [f"{name} {version}" for own in result["peers"].values() for name, version in own.items()]
     yield f"s2dq {machine['s2dq']}, Python {machine['python']}, {', '.join(versions) or 'no peers'}"
     yield "A copy is np.copyto of as many bytes as the output has. Lead: the best peer's time over that of s2dq."
+
+
+def headline(result):
+    """What a figure needs beside it: CPU, instruction set, compiler, threads, date."""
+    machine = result["machine"]
+    threads = "1 thread" if machine["threads"] == 1 else f"{machine['threads']} threads"
+    return f"{machine['cpu']}, {machine['instruction set']}, {machine['compiler']}, {threads}, {machine['date']}"
 
 
 def cells(row):
@@ -60,7 +67,14 @@ def marks(row):
     """What is wrong; in brackets what a second run did not show again."""
     failed = fails(row)
     once = [loss for loss in losses(row, row["runs"][0]) if loss not in failed]
-    return ", ".join([*failed, *(f"({loss})" for loss in once)])
+    return short(failed) + (f" ({short(once)})" if once else "")
+
+
+def short(found):
+    """A list of losses in a few words: over budget, behind numpy jax."""
+    behind = [loss.removeprefix("behind ") for loss in found if loss.startswith("behind ")]
+    other = [loss for loss in found if not loss.startswith("behind ")]
+    return ", ".join([*other, *([f"behind {' '.join(behind)}"] if behind else [])])
 
 
 def mean_cells(title, rows):
@@ -77,6 +91,15 @@ def peer_cells(peer, rows):
     wrong = sum(any("wrong" in text for text in row["runs"][0][peer].get("problems", {}).values()) for row in rows)
     return [peer, str(len(own)), number(mean(best)), number(mean(copies(row, "out") for row, _ in own)), str(wrong),
             str(len(rows) - len(own))]
+
+
+def idle_lines(result):
+    """Why a peer has done nothing at all."""
+    for peer in result["peers"]:
+        own = [row["runs"][0][peer] for row in result["cases"]]
+        if not any(found.keys() & set(KINDS) for found in own):
+            reason = next((found["cannot"] for found in own if "cannot" in found), "wrong results")
+            yield f"{peer} did nothing: {reason}"
 
 
 def problem_lines(rows):
@@ -97,7 +120,7 @@ def loss_lines(rows):
     for row in failed:
         run = row["runs"][0]["s2dq"]
         figure = f"{run['out'][US]:.4g} us, {number(run['out'][COPIES])} copies" if "out" in run else ""
-        yield f"  {row['name']}: {', '.join(fails(row))}; {figure}"
+        yield f"  {row['name']}: {short(fails(row))}; {figure}"
 
 
 def table(head, rows):

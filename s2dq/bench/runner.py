@@ -48,7 +48,7 @@ THREAD_VARIABLES = (
 
 
 class WorkerError(Exception):
-    """A process that did not even begin."""
+    """A process that cannot measure anything."""
 
 
 def run(names, wanted, *, threads=1, quick=False, confirm=False, interpreters=None, progress=lambda text: None):
@@ -100,8 +100,10 @@ def run_peer(job, interpreter, cpus, progress):
         remaining = [name for name in remaining if name not in results]
         if not trouble:
             break
-        if unfinished is None:
-            raise WorkerError(f"{job['peer']}: {trouble}")
+        if unfinished is None:  # it has not even begun, and never will
+            if job["peer"] == "s2dq":
+                raise WorkerError(trouble)
+            return results | {name: {"cannot": trouble} for name in remaining}
         results[unfinished] = {"cannot": trouble}
         remaining.remove(unfinished)
     return results
@@ -111,12 +113,10 @@ def run_process(job, interpreter, cpus, progress):
     """(results, the case in which the process ended or None, what went wrong or None)."""
     results, unfinished = {}, None
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        process = start(interpreter, cpus, job["threads"], log)
-        watchdog = Watchdog(process)
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(job))
-            process.stdin.close()
-        try:
+        with start(interpreter, cpus, job["threads"], log) as process, Watchdog(process) as watchdog:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(job))
+                process.stdin.close()
             for line in process.stdout:
                 watchdog.restart()
                 report = json.loads(line)
@@ -126,17 +126,12 @@ def run_process(job, interpreter, cpus, progress):
                 elif "case" in report:
                     results[report.pop("case")] = compact(report)
                     unfinished = None
-        finally:
-            if len(results) < len(job["cases"]) and process.poll() is None and sys.exc_info()[0] is not None:
-                process.kill()  # interrupted
-            code = process.wait()
-            watchdog.stop()
         if len(results) == len(job["cases"]):
             return results, None, None
         log.seek(0)
         last = [line.strip() for line in log if line.strip()][-1:]
-        reason = f"no sign of life for {SILENCE} s" if watchdog.bit else f"the process ended with {code}"
-        return results, unfinished, ": ".join([reason, *last])
+    reason = f"no sign of life for {SILENCE} s" if watchdog.bit else f"the process ended with {process.returncode}"
+    return results, unfinished, ": ".join([reason, *last])
 
 
 def start(interpreter, cpus, threads, log):
@@ -148,28 +143,32 @@ def start(interpreter, cpus, threads, log):
     # The package that runs this one, wherever the other interpreter has its own.
     environment["PYTHONPATH"] = os.pathsep.join([str(Path(s2dq.__file__).parents[1])] + (
         [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []))
-    command = [interpreter, "-m", "s2dq.bench.worker"]
+    command = [interpreter, "-P", "-m", "s2dq.bench.worker"]
     with affinity(cpus):  # a child inherits it before it imports anything
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
                                 env=environment)
 
 
 class Watchdog:
-    """Ends a process that has been silent for too long."""
+    """Ends a process that has been silent for too long, or that is left by an exception."""
 
     def __init__(self, process):
         self.process, self.bit = process, False
-        self.restart()
 
-    def restart(self):
-        self.stop()
+    def __enter__(self):
         self.timer = threading.Timer(SILENCE, self.bite)
         self.timer.daemon = True
         self.timer.start()
+        return self
 
-    def stop(self):
-        if hasattr(self, "timer"):
-            self.timer.cancel()
+    def __exit__(self, kind, *_):
+        self.timer.cancel()
+        if kind is not None:
+            self.process.kill()
+
+    def restart(self):
+        self.timer.cancel()
+        self.__enter__()
 
     def bite(self):
         self.bit = True

@@ -23,11 +23,11 @@ def fails(row):
 
 def losses(row, run):
     own = run["s2dq"]
-    if "out" not in own or "fresh" not in own:
+    if not set(KINDS) <= own.keys():
         return ["wrong result"]
-    found = ["over budget"] if is_over(row, own) else []
-    return found + [f"behind {peer} ({kind})" for kind in KINDS for peer, _ in rivals(run, kind)
-                    if is_behind(own[kind], run[peer][kind])]
+    behind = [f"behind {peer}" for peer, result in run.items() if peer != "s2dq"
+              and any(kind in result and is_behind(own[kind], result[kind]) for kind in KINDS)]
+    return ["over budget"] * is_over(row, own) + behind
 
 
 def is_over(row, own):
@@ -82,6 +82,16 @@ def groups(rows):
                  for name in dict.fromkeys(row["operator"] for row in rows)]
     large = [("from 1 MiB", [row for row in rows if row["nbytes"] >= MIB])]
     return [(title, chosen) for title, chosen in [*sizes, *operators, *large, ("all", rows)] if chosen]
+
+
+def operator_groups(rows):
+    """(operator, size class, rows) of what there is, in the order of the list of cases."""
+    rows = timed(rows)
+    operators = dict.fromkeys(row["operator"] for row in rows)
+    found = {(operator, name): [] for operator in operators for _, name in SIZE_CLASSES}
+    for row in rows:
+        found[row["operator"], size_class(row["nbytes"])].append(row)
+    return [(*key, chosen) for key, chosen in found.items() if chosen]
 
 
 def promises(rows):

@@ -2,7 +2,8 @@
 
 A peer's module has
 
-* `set_up(threads)`: hold the library to so many threads;
+* `set_up(threads)`: import the library, which the module does not need to be imported itself, and hold it to so many
+  threads;
 * `calls(case, x)`: every natural way to get the result with it, from a contiguous input `x`, as `timing.Call`s. It
   does what may be done beforehand: inputs in the library's own form and memory layout, models built and compiled.
   It raises what the library raises for what it does not have.
@@ -30,7 +31,7 @@ NAMES = tuple(DISTRIBUTIONS)
 
 
 def load(name):
-    """The module of a peer, which imports the library; `s2dq` itself is there, too."""
+    """The module of a peer; `s2dq` itself is there, too."""
     return import_module(f".{name}", __name__)
 
 

@@ -1,14 +1,17 @@
 """JAX: jnp.reshape and transpose, compiled by XLA for the CPU."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..recipe import Move, Pad, recipe, slices_to_join, window
 from ..timing import Call
 
+
 def set_up(threads):
     """XLA takes the number of threads from the CPUs that the process may use."""
+    global jax, jnp
+    import jax
+    import jax.numpy as jnp
+
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_platforms", "cpu")
 

@@ -3,22 +3,24 @@
 The models are written with the schema that comes with LiteRT, so that TensorFlow is not needed.
 """
 
-import flatbuffers
 import numpy as np
-from ai_edge_litert import schema_py_generated as schema
-from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-from ..recipe import Move, Pad, formats, padded_shape, recipe
+from ..recipe import Move, Pad, cropped_shape, formats, padded_shape, recipe
 from ..timing import Call
 from . import signed, those_that_work
 
 TYPES = {"int8": "INT8", "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "int64": "INT64",
          "float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64"}
-RESOLVERS = {"XNNPACK": OpResolverType.AUTO, "built in": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES}
+RESOLVERS = {"XNNPACK": "AUTO", "built in": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
 settings = {}
 
 
 def set_up(threads):
+    global Interpreter, OpResolverType, flatbuffers, schema
+    import flatbuffers
+    from ai_edge_litert import schema_py_generated as schema
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
     settings["num_threads"] = threads
 
 
@@ -33,8 +35,8 @@ def calls(case, x):
 
 
 def model_calls(label, model, x, resolver):
-    interpreter = Interpreter(model_content=model.to_bytes(), experimental_op_resolver_type=RESOLVERS[resolver],
-                              **settings)
+    interpreter = Interpreter(model_content=model.to_bytes(), **settings,
+                              experimental_op_resolver_type=OpResolverType[RESOLVERS[resolver]])
     interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
     out = interpreter.tensor(interpreter.get_output_details()[0]["index"])
@@ -101,8 +103,7 @@ def recipe_model(case, x):
             reshape(model, step.shape)
             shape = step.shape
         else:
-            starts, ends = np.int32(step.margins).T
-            shape = tuple(np.int32(shape) - starts - ends)
+            starts, shape = np.int32(step.margins)[:, 0], cropped_shape(step, shape)
             model.add("SLICE", "SliceOptions", [model.constant(starts), model.constant(shape)], shape)
     return model
 

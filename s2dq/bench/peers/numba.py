@@ -1,28 +1,173 @@
-"""Numba: loops as one writes them by hand, compiled for the case: all extents are constants.
+"""Numba: loops as one writes them by hand, compiled for the case, with every extent a constant.
 
-Two nests, one that walks through the result in order and one that walks through the input. Padding is filled first,
-what is cropped away is skipped where the index is known.
+Two nests, one that walks through the result in order and one that walks through the input. What no input goes to is
+filled first; indices outside of the padded or cropped array are skipped as soon as they are known.
 """
 
-import numba
+from dataclasses import dataclass
+from math import prod
+
 import numpy as np
 
-from ..recipe import DIMS, RANK, channels_of, deep_tokens, formats, is_channels_last, spatial_of
+from ..recipe import (
+    DIMS,
+    RANK,
+    channels_of,
+    deep_tokens,
+    formats,
+    is_channels_last,
+    lanes_of_c,
+    recipe,
+    result_shape,
+    spatial_of,
+)
 from ..timing import Call
 
 
 def set_up(threads):
+    global numba
+    import numba
+
     numba.set_num_threads(threads)
 
 
 def calls(case, x):
-    problem = batch_problem(case) if case.operator.endswith("_nd") else depth_problem(case)
-    found = []
-    for label, order in (("loops over the result", problem["result order"]), ("loops over the input", problem["input order"])):
-        function = compile_loops(problem, order)
-        out = np.empty(problem["result shape"], x.dtype)
-        names = {"function": function, "x": x.reshape(-1), "flat": out.reshape(-1), "out": out,
-                 "fill": x.dtype.type(problem["fill"])}
-        function(names["x"], names["flat"], names["fill"])
-        found.append(Call(label, "function(x.reshape(-1), out.reshape(-1), fill)", [names | {"x": x}], fresh=False))
-    return found
+    nest = batch_nest(case) if "block_shape" in case.arguments else depth_nest(case)
+    bits = x.view(f"u{x.itemsize}")  # Numba's float16 cannot do much, but bits just move
+    fill = np.asarray(case.arguments.get("pad_value", 0), x.dtype).view(bits.dtype)[()]
+    shape = result_shape(recipe(case), x.shape)
+    orders = {"in the result's order": nest.result_order, "in the input's order": nest.input_order}
+    return [nest_call(label, nest, order, bits, np.empty(shape, bits.dtype), fill) for label, order in orders.items()]
+
+
+@dataclass
+class Nest:
+    """Loops over `extents`, in either order; names of `coordinates` are bound as soon as their loops are open."""
+
+    extents: dict  # loop: extent
+    coordinates: dict  # name: (loops it needs, expression, extent if it may lie outside or None)
+    source: str  # flat index expressions
+    target: str
+    input_order: list
+    result_order: list
+    is_filled: bool
+
+
+def nest_call(label, nest, order, x, out, fill):
+    scope = {}
+    exec(program(nest, order), scope)
+    function = numba.njit(scope["function"])
+    function(x, out, fill)
+    names = {"function": function, "x": x, "out": out, "fill": fill}
+    return Call(label, "function(x, out, fill)", [names], fresh=False)
+
+
+def program(nest, order):
+    """The source text of the function."""
+    lines = ["def function(x, out, fill):", "    x, out = x.reshape(-1), out.reshape(-1)"]
+    if nest.is_filled:
+        lines += ["    for i in range(out.size):", "        out[i] = fill"]
+    depth, opened, bound = 1, set(), set()
+    for loop in order:
+        lines.append("    " * depth + f"for {loop} in range({nest.extents[loop]}):")
+        depth += 1
+        opened.add(loop)
+        for name, (needed, expression, extent) in nest.coordinates.items():
+            if name not in bound and needed <= opened:
+                bound.add(name)
+                lines.append("    " * depth + f"{name} = {expression}")
+                if extent is not None:
+                    lines.append("    " * depth + f"if {name} >= 0 and {name} < {extent}:")
+                    depth += 1
+    lines.append("    " * depth + f"out[{nest.target}] = x[{nest.source}]")
+    return "\n".join(lines)
+
+
+def radix(names, extents):
+    """The flat index of nested names: "((a) * 3 + b) * 4 + c"."""
+    index = "0"
+    for name in names:
+        index = name if index == "0" else f"({index}) * {extents[name]} + {name}"
+    return index
+
+
+def depth_nest(case):
+    source, target, vect = formats(case)
+    to_depth = case.operator != "depth_to_space"
+    axes = DIMS[RANK[source]]
+    block = case.arguments.get("block_size", 1)
+    block = block if isinstance(block, tuple) else (block,) * len(axes)
+    margins = case.arguments.get("paddings" if to_depth else "crops", [[0, 0]] * len(axes))
+    held = channels_of(source, case.shape)
+    count = case.arguments.get("channels", held)
+
+    # Loops h and bh, w and bw ...; the coordinates H, W of the space side come from both.
+    extents = {"n": case.shape[0], "c": count if to_depth else count // prod(block)}
+    coordinates, space = {}, {}
+    for axis, extent, b, (start, end) in zip(axes, spatial_of(source, case.shape), block, margins):
+        extents |= {axis: (extent + start + end) // b if to_depth else extent, f"b{axis}": b}
+        space[axis.upper()] = extent if to_depth else extent * b - start - end
+        outside = space[axis.upper()] if start or end else None
+        coordinates[axis.upper()] = ({axis, f"b{axis}"}, f"{axis} * {b} + b{axis} - {start}", outside)
+    deep = deep_tokens(case.arguments.get("mode", "DCR"), len(axes))
+    source_channel, target_channel = (["c"], deep) if to_depth else (deep, ["c"])
+
+    # c in two loops where words begin and end within it.
+    lows = (lanes_of_c(source, source_channel, extents, case.shape[-1]),
+            lanes_of_c(target, target_channel, extents, vect))
+    low = max(one or 1 for one in lows)
+    extents |= {"c1": extents["c"] // low, "c0": low}
+    source_channel, target_channel = ([part for token in tokens for part in (["c1", "c0"] if token == "c" else [token])]
+                                      for tokens in (source_channel, target_channel))
+    total = prod(extents[token] for token in target_channel)
+    sides = [
+        (source, source_channel, held, case.shape[-1], lows[0] == low, to_depth),
+        (target, target_channel, total, vect, lows[1] == low, not to_depth),
+    ]
+    (source_index, input_order), (target_index, result_order) = (side(*one, extents, space) for one in sides)
+    is_filled = (to_depth and any(map(any, margins))) or (target == "NCHW_VECT_C" and total % vect != 0)
+    return Nest(extents, coordinates, source_index, target_index, input_order, result_order, is_filled)
+
+
+def side(layout, channel, count, lanes, is_aligned, is_space, extents, space):
+    """(flat index, loops in order) of one side; `channel` are the loops that make the channel's index."""
+    sizes = space if is_space else {axis.lower(): extents[axis.lower()] for axis in space}
+    spatial = [loop for axis in space for loop in ([axis.lower(), f"b{axis.lower()}"] if is_space else [axis.lower()])]
+    if layout == "NCHW_VECT_C":
+        cut = channel.index("c0")
+        word, lane = radix(channel[:cut], extents), radix(channel[cut:], extents)
+        if not is_aligned:
+            word, lane = f"({radix(channel, extents)}) // {lanes}", f"({radix(channel, extents)}) % {lanes}"
+        parts = {"n": 1, word: -(-count // lanes), **sizes, lane: lanes}
+        order = ["n", *channel[:cut], *spatial, *channel[cut:]]
+    elif is_channels_last(layout):
+        parts = {"n": 1, **sizes, radix(channel, extents): count}
+        order = ["n", *spatial, *channel]
+    else:
+        parts = {"n": 1, radix(channel, extents): count, **sizes}
+        order = ["n", *channel, *spatial]
+    index = "0"
+    for expression, extent in parts.items():
+        index = f"({index}) * {extent} + {expression}"
+    return index, order
+
+
+def batch_nest(case):
+    block = case.arguments["block_shape"]
+    to_batch = case.operator == "space_to_batch_nd"
+    margins = case.arguments["paddings" if to_batch else "crops"]
+    rest = prod(case.shape[1 + len(block) :])
+    offsets, blocks = [f"b{i}" for i in range(len(block))], [f"d{i}" for i in range(len(block))]
+    extents = {"n": case.shape[0] if to_batch else case.shape[0] // prod(block), "r": rest}
+    extents |= dict(zip(offsets, block))
+    coordinates, space_index, block_index = {}, "n", radix([*offsets, "n"], extents)
+    for i, (b, (start, end), extent) in enumerate(zip(block, margins, case.shape[1:])):
+        extents[f"d{i}"] = (extent + start + end) // b if to_batch else extent
+        size = extent if to_batch else extent * b - start - end
+        coordinates[f"D{i}"] = ({f"d{i}", f"b{i}"}, f"d{i} * {b} + b{i} - {start}", size if start or end else None)
+        space_index = f"({space_index}) * {size} + D{i}"
+        block_index = f"({block_index}) * {extents[f'd{i}']} + d{i}"
+    space = f"({space_index}) * {rest} + r", ["n", *(loop for pair in zip(blocks, offsets) for loop in pair), "r"]
+    blocked = f"({block_index}) * {rest} + r", [*offsets, "n", *blocks, "r"]
+    (source, input_order), (target, result_order) = (space, blocked) if to_batch else (blocked, space)
+    return Nest(extents, coordinates, source, target, input_order, result_order, to_batch and any(map(any, margins)))

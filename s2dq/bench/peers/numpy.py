@@ -5,6 +5,7 @@ import numpy as np
 from ..recipe import Crop, Move, Pad, offsets, padded_shape, recipe, window
 from ..timing import Call
 
+
 def set_up(threads):
     """NumPy moves data with one thread."""
 

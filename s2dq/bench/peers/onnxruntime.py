@@ -1,18 +1,20 @@
 """ONNX Runtime: SpaceToDepth and DepthToSpace on NCHW, Transpose for everything; plain and with bound buffers."""
 
 import numpy as np
-import onnxruntime as ort
-from onnx import TensorProto, helper
 
-from ..recipe import Move, Pad, formats, padded_shape, recipe
+from ..recipe import Move, Pad, cropped_shape, formats, padded_shape, recipe
 from ..timing import Call
 from . import those_that_work
 
 OPSET, OPSET_WITH_MODE = 17, 28
-settings = ort.SessionOptions()
 
 
 def set_up(threads):
+    global helper, ort, settings
+    import onnxruntime as ort
+    from onnx import helper
+
+    settings = ort.SessionOptions()
     settings.intra_op_num_threads = threads
     settings.inter_op_num_threads = 1
     settings.log_severity_level = 3
@@ -63,8 +65,9 @@ def recipe_nodes(case, x):
     """The recipe as nodes and their constants."""
     nodes, constants, shape, name = [], [], x.shape, "x"
 
-    def constant(values, dtype=TensorProto.INT64):
+    def constant(values):
         values = np.atleast_1d(values)
+        dtype = helper.np_dtype_to_tensor_dtype(values.dtype)
         constants.append(helper.make_tensor(f"c{len(constants)}", dtype, values.shape, values.tobytes(), raw=True))
         return constants[-1].name
 
@@ -75,8 +78,7 @@ def recipe_nodes(case, x):
     for step in recipe(case):
         if isinstance(step, Pad):
             margins = np.int64(step.margins).T.ravel()
-            value = constant(x.dtype.type([step.value]), helper.np_dtype_to_tensor_dtype(x.dtype))
-            name = add("Pad", [constant(margins), value])
+            name = add("Pad", [constant(margins), constant(x.dtype.type([step.value]))])
             shape = padded_shape(step, shape)
         elif isinstance(step, Move):
             name = add("Reshape", [constant(np.int64(step.split))])
@@ -84,8 +86,8 @@ def recipe_nodes(case, x):
             name = add("Reshape", [constant(np.int64(step.shape))])
             shape = step.shape
         else:
-            starts, ends = np.int64(step.margins).T
-            shape = tuple(extent - start - end for extent, start, end in zip(shape, starts, ends))
+            starts = np.int64(step.margins)[:, 0]
+            shape = cropped_shape(step, shape)
             name = add("Slice", [constant(starts), constant(starts + np.int64(shape)),
                                  constant(np.arange(len(shape), dtype=np.int64))])
     nodes[-1].output[0] = "y"

@@ -1,8 +1,6 @@
 """OpenVINO: its four operators where they are the case, Transpose for everything; compiled for the CPU."""
 
 import numpy as np
-import openvino as ov
-from openvino import opset13 as ops
 
 from ..recipe import Move, Pad, formats, recipe
 from ..timing import Call
@@ -13,6 +11,10 @@ MODES = {"DCR": "blocks_first", "CRD": "depth_first"}
 
 
 def set_up(threads):
+    global ops, ov
+    import openvino as ov
+    from openvino import opset13 as ops
+
     settings["INFERENCE_NUM_THREADS"] = threads
 
 
@@ -34,7 +36,7 @@ def model_calls(label, x, build):
     names = {"infer": request.infer, "start": request.start_async, "wait": request.wait,
              "out": request.get_output_tensor(), "compiled": compiled}
     return [Call(label, "infer()", [names], fresh=False, to_numpy=lambda out: out.data),
-            Call(f"{label}, start and wait", "start(); wait()", [names], fresh=False, to_numpy=lambda out: out.data)]
+            Call(f"{label}, start and wait", "(start(), wait())", [names], fresh=False, to_numpy=lambda out: out.data)]
 
 
 def native_operator(case):
@@ -43,7 +45,7 @@ def native_operator(case):
     if case.operator in ("space_to_depth", "depth_to_space"):
         source, target, _ = formats(case)
         mode = MODES.get(arguments.get("mode", "DCR"))
-        is_plain = not set(arguments) - {"block_size", "data_format", "mode"} and isinstance(arguments["block_size"], int)
+        is_plain = set(arguments) <= {"block_size", "data_format", "mode"} and isinstance(arguments["block_size"], int)
         if source not in ("NCW", "NCHW", "NCDHW") or mode is None or not is_plain:
             return None
         return lambda node: getattr(ops, case.operator)(node, mode, arguments["block_size"])

@@ -1,13 +1,16 @@
 """TensorFlow: its own operators where its CPU kernels take them, transpose for everything; eager and tf.function."""
 
 import numpy as np
-import tensorflow as tf
 
 from ..recipe import Move, Pad, formats, recipe, window
 from ..timing import Call
 from . import signed
 
+
 def set_up(threads):
+    global tf
+    import tensorflow as tf
+
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
 

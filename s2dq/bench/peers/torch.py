@@ -1,14 +1,17 @@
 """PyTorch: pixel_shuffle and pixel_unshuffle, joined slices, and permute for everything."""
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 
 from ..recipe import Move, Pad, offsets, recipe, slices_to_join, window
 from ..timing import Call
 from . import signed
 
+
 def set_up(threads):
+    global F, torch
+    import torch
+    import torch.nn.functional as F
+
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
 

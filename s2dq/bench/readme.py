@@ -1,0 +1,109 @@
+"""Write the README's speed section and its picture from a result: `python -m s2dq.bench.readme`.
+
+In a checkout, after `s2dq bench --confirm --json docs/speed.json`:
+
+    python -m s2dq.bench.readme [docs/speed.json [README.md [docs/speed.png]]]
+
+What stands between the two markers is replaced; nothing else is touched.
+"""
+
+import sys
+from pathlib import Path
+
+from . import chart, runner
+from .report import headline, number, short, size
+from .verdict import COPIES, best_of_peers, closest, copies, fails, mean, operator_groups, promises, timed
+
+BEGIN, END = "<!-- speed: begin; written by python -m s2dq.bench.readme -->", "<!-- speed: end -->"
+DEFAULTS = ("docs/speed.json", "README.md", "docs/speed.png")
+
+
+def main(arguments):
+    source, readme, picture = map(Path, (*arguments, *DEFAULTS[len(arguments):]))
+    result = runner.load(source)
+    text = readme.read_text(encoding="utf-8")
+    readme.write_text(with_section(text, section(result, picture.as_posix())), encoding="utf-8")
+    with open(picture, "wb") as file:
+        chart.draw(result, file)
+
+
+def with_section(text, section):
+    """The README's text with this speed section."""
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the README has no {BEGIN} ... {END}")
+    return f"{head}{BEGIN}\n{section}\n{END}{tail}"
+
+
+def section(result, picture="docs/speed.png"):
+    """Machine, table by operator and size, what is promised of all cases, losses, picture."""
+    return "\n".join([
+        f"{headline(result)}:",
+        "",
+        *summary(result["cases"]),
+        "",
+        *notes(result),
+        "",
+        *losses(result["cases"]),
+        "",
+        f"![Time in copies by operator and size, s2dq and the best peer]({picture})",
+    ])
+
+
+def summary(rows):
+    yield "| | output | cases | s2dq | fresh result | best peer | lead | slowest case |"
+    yield "|---|---|---|---|---|---|---|---|"
+    groups = [(f"`{operator}`", size, cases) for operator, size, cases in operator_groups(rows)]
+    for name, size_class, cases in [*groups, ("**all**", "", timed(rows))]:
+        slowest = max(cases, key=lambda row: copies(row, "out"))
+        peers = [best_of_peers(row["runs"][0]) for row in cases]
+        leads = [peer[3] for row in cases if (peer := closest(row["runs"][0]))]
+        figures = [mean(copies(row, "out") for row in cases), mean(copies(row, "fresh") for row in cases), mean(peers),
+                   mean(leads)]
+        yield (f"| {name} | {size_class} | {len(cases)} | {' | '.join(map(number, figures))} "
+               f"| {slowest['name']} {number(copies(slowest, 'out'))} |")
+
+
+def notes(result):
+    rows = result["cases"]
+    tried = ", ".join(f"{peer} {number(own)} ({count})" for peer, own, count in peer_means(result))
+    yield ("All figures but the lead are times in copies, geometric means over the cases: a *copy* is `np.copyto` of "
+           "as many bytes as the output has, timed in turn with the call in the same process. *s2dq* writes into "
+           "`out=`; the *best peer* is the fastest library of each case, by any of its calls. *Lead* compares like "
+           "with like: peers that write into an existing array with `out=`, the others with a fresh result.")
+    if tried:
+        yield ""
+        yield f"Peers, each in copies over the cases it can run (their number): {tried}."
+    figures = [f"{what}: {number(figure)}" for what, figure, _ in promises(rows)]
+    if figures:
+        yield ""
+        yield f"Over all cases: {'; '.join(figures)}."
+
+
+def peer_means(result):
+    for peer in result["peers"]:
+        own = [min(found[kind][COPIES] for kind in ("out", "fresh") if kind in found) for row in result["cases"]
+               if "out" in (found := row["runs"][0][peer]) or "fresh" in found]
+        if own:
+            yield peer, mean(own), len(own)
+
+
+def losses(rows):
+    failed = [row for row in rows if fails(row)]
+    if not failed:
+        yield f"None of {len(rows)} cases is over budget (`s2dq/bench/budget.py`) or behind a peer by more than 5 %."
+        return
+    yield f"Over budget (`s2dq/bench/budget.py`) or behind a peer by more than 5 %: {len(failed)} of {len(rows)} cases."
+    yield ""
+    yield "| case | output | copies | | |"
+    yield "|---|---|---|---|---|"
+    for row in failed:
+        peer = closest(row["runs"][0])
+        lead = f"{peer[0]} {number(peer[2])}" if peer else ""
+        yield (f"| {row['name']} | {size(row['nbytes'])} | {number(copies(row, 'out'))} | {short(fails(row))} "
+               f"| {lead} |")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
