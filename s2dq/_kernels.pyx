@@ -31,6 +31,7 @@ from libc.string cimport memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject, PyTypeObject
+from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 
 cimport numpy as cnp
@@ -44,6 +45,31 @@ cdef extern from "numpy/arrayobject.h":
                                 const cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
     PyTypeObject PyArray_Type
 
+    ctypedef struct PyDataMemAllocator:
+        void *ctx
+        void *(*malloc)(void *ctx, size_t size)
+        void *(*calloc)(void *ctx, size_t count, size_t size)
+        void *(*realloc)(void *ctx, void *data, size_t size)
+        void (*free)(void *ctx, void *data, size_t size)
+    ctypedef struct PyDataMem_Handler:
+        char name[127]
+        uint8_t version
+        PyDataMemAllocator allocator
+    object PyDataMem_SetHandler(object handler)
+
+cdef extern from "_micro/memory.h" nogil:
+    """
+    #if defined(S2DQ_KEEPS_MEMORY)
+    static PyDataMem_Handler s2dq_memory = {
+        "s2dq", 1,
+        {NULL, s2dq_memory_new, s2dq_memory_zeroed, s2dq_memory_resized, s2dq_memory_free}};
+    static PyDataMem_Handler *s2dq_get_memory(void) { return &s2dq_memory; }
+    #else
+    static PyDataMem_Handler *s2dq_get_memory(void) { return NULL; }
+    #endif
+    """
+    PyDataMem_Handler *s2dq_get_memory() noexcept
+
 cdef extern from "_micro/axis.h" nogil:
     ctypedef struct s2dq_axis:
         int64_t extent, src, dst, tab, src_back, dst_back
@@ -56,7 +82,7 @@ cdef extern from "_micro/tile.h" nogil:
         S2DQ_TILE_LOOPS
         S2DQ_NET_PIECES
     ctypedef struct s2dq_tile:
-        int64_t inputs, loads, outputs, stores, fills
+        int64_t inputs, loads, outputs, stores, fills, far
         int64_t src[S2DQ_PIECES]
         int64_t dst[S2DQ_PIECES]
         int64_t runs, run_pieces
@@ -67,7 +93,7 @@ cdef extern from "_micro/tile.h" nogil:
         uint8_t high[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
     ctypedef struct s2dq_network:
-        int64_t levels, loads, stores
+        int64_t levels, loads, stores, far
         int64_t src[S2DQ_NET_PIECES]
         int64_t dst[S2DQ_NET_PIECES]
         uint8_t table[4][2][S2DQ_REGISTER_BYTES]
@@ -139,6 +165,8 @@ cdef enum:
     MEMO_ARRAYS = 16             # and arrays for each of them
     MAX_AXES = 64                # every axis has an extent of 2 at least, and no result has 2**63 bytes
 
+cdef int64_t FAR = 640 << 10         # results of this size and their sources do not stay in the nearer caches
+cdef int64_t KEEP_MEMORY = 1 << 25   # bytes of a result from which the allocator would give every page back
 cdef int64_t SMALL = 1 << 14         # bytes of a result that are moved before anything is set up
 # Bytes of a result from which a team is worth its start: when the caller asked for threads, and when nobody did.
 # A team that has gone to sleep takes milliseconds to wake, so by default only clearly large tensors get one.
@@ -275,6 +303,10 @@ cdef class Program:
                 else:
                     segment.chained = 1
             self.nbytes += segment.rows * segment.row_bytes
+        for k in range(tiles):
+            self.tiles[k].far = self.nbytes >= FAR
+        for k in range(networks):
+            self.networks[k].far = self.nbytes >= FAR
         if at != length:
             raise ValueError("plan table: length does not match its contents")
 
@@ -709,6 +741,9 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
 
 # --------------------------------------------------------------------------------------------- calls seen before
 
+cdef object MEMORY = PyCapsule_New(s2dq_get_memory(), "mem_handler", NULL) if s2dq_get_memory() else None
+
+
 cdef class Seen:
     """What a call came to: the program and its result, for arrays of one shape, strides and dtype.
 
@@ -753,15 +788,28 @@ cdef class Seen:
                 return False
         return True
 
+    cdef cnp.ndarray _fresh(self):
+        Py_INCREF(self.dtype)  # the next line takes one reference
+        return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr *>self.dtype, self.out_ndim, self.out_shape,
+                                    NULL, NULL, 0, NULL)
+
+    cdef cnp.ndarray _kept(self):
+        """Fresh, in memory that is kept for the next result when this one is freed."""
+        if MEMORY is None:
+            return self._fresh()
+        before = PyDataMem_SetHandler(MEMORY)
+        try:
+            return self._fresh()
+        finally:
+            PyDataMem_SetHandler(before)
+
     cdef cnp.ndarray result_for(self, const uint8_t *x, out):
         """A fresh result, or `out` where it is plainly fit; None leaves it to the door to say what is wrong."""
         cdef int k
         cdef const uint8_t *y
         if out is None:
-            Py_INCREF(self.dtype)  # the next line takes one reference
             try:
-                return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr *>self.dtype, self.out_ndim,
-                                            self.out_shape, NULL, NULL, 0, NULL)
+                return self._fresh() if self.program.nbytes < KEEP_MEMORY else self._kept()
             except MemoryError:
                 return None
         if type(out) is not cnp.ndarray or <void *>cnp.PyArray_DESCR(out) != <void *>self.dtype:

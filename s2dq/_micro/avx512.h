@@ -90,6 +90,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     uint64_t dst_mask[S2DQ_PIECES];
     __m512i low[S2DQ_REGISTERS], high[S2DQ_REGISTERS], keep[S2DQ_REGISTERS], fill[S2DQ_REGISTERS];
     __mmask64 upper[S2DQ_REGISTERS];
+    const int far = tile->far != 0;
     for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
     for (int k = 0; k < outputs * stores; k++) dst_at[k] = tile->dst[k], dst_mask[k] = tile->dst_mask[k];
     for (int k = 0; k < outputs; k++) {
@@ -112,7 +113,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
             int64_t fetch = ahead;
             for (int64_t left = loops[2].extent; left > 0; left--) {
                 __m512i in[S2DQ_REGISTERS];
-                if (loads <= 2) {
+                if (loads <= 2 && far) {
                     if (left <= turns) fetch = around;
 #pragma GCC unroll 4
                     for (int k = 0; k < inputs * loads; k += loads)
@@ -315,10 +316,13 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                                   const s2dq_network *net, const s2dq_axis *loops, int levels, int loads, int stores)
 {
     __m512i table[S2DQ_NET_LEVELS][2];
+    const int far = net->far != 0;
     for (int l = 0; l < levels; l++) {
         table[l][0] = _mm512_loadu_si512(net->table[l][0]);
         table[l][1] = _mm512_loadu_si512(net->table[l][1]);
     }
+    const int64_t turns = s2dq_tile_ahead(loops), ahead = turns * loops[2].src;
+    const int64_t around = loops[1].src - (loops[2].extent - turns) * loops[2].src; /* into the next turn of the middle */
     for (int64_t i = 0; i < loops[0].extent; i++) {
         const int64_t i_back = i == loops[0].extent - 1;
         const uint8_t *src_i = src + i * loops[0].src - i_back * loops[0].src_back;
@@ -327,8 +331,15 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
             const int64_t j_back = j == loops[1].extent - 1;
             const uint8_t *s = src_i + j * loops[1].src - j_back * loops[1].src_back;
             uint8_t *d = dst_i + j * loops[1].dst - j_back * loops[1].dst_back;
+            int64_t fetch = ahead;
             for (int64_t left = loops[2].extent; left > 0; left--) {
                 __m512i r[S2DQ_NET_REGISTERS];
+                if (far) {
+                    if (left <= turns) fetch = around;
+#pragma GCC unroll 64
+                    for (int k = 0; k < S2DQ_NET_REGISTERS * loads; k++)
+                        _mm_prefetch((const char *)(s + net->src[k] + fetch), _MM_HINT_T0);
+                }
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
 #pragma GCC unroll 16
                 for (int k = 0; k < S2DQ_NET_REGISTERS; k++) r[k] = s2dq_512_load(s, net->src + k * loads, loads);

@@ -19,6 +19,7 @@ typedef struct {
     int64_t inputs, loads;   /* registers, pieces in each */
     int64_t outputs, stores; /* the same */
     int64_t fills;           /* how many bytes are not looked up but filled */
+    int64_t far;             /* whether the source has to be fetched from beyond the nearer caches */
     int64_t src[S2DQ_PIECES], dst[S2DQ_PIECES];
     int64_t runs, run_pieces; /* runs of the destination and pieces in each, where all are alike; else 0 */
     uint64_t src_mask[S2DQ_PIECES], dst_mask[S2DQ_PIECES];
@@ -36,6 +37,7 @@ enum { S2DQ_NET_REGISTERS = 16, S2DQ_NET_PIECES = 64, S2DQ_NET_LEVELS = 4 };
 
 typedef struct {
     int64_t levels, loads, stores; /* pieces in a register */
+    int64_t far;                   /* whether the source has to be fetched from beyond the nearer caches */
     int64_t src[S2DQ_NET_PIECES], dst[S2DQ_NET_PIECES];
     uint8_t table[S2DQ_NET_LEVELS][2][S2DQ_REGISTER_BYTES];
 } s2dq_network;
