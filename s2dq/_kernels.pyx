@@ -110,6 +110,7 @@ cdef extern from "_micro/tile.h" nogil:
         pass
 
 cdef extern from "_micro/avx512.h" nogil:
+    void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept
     s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile) noexcept
     s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile) noexcept
     s2dq_tile_edge_runner s2dq_512_edge_runner() noexcept
@@ -538,6 +539,8 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
             s2dq_512_fence()
     elif box.lookup:
         s2dq_lookup(dst, src, table, axes, count)
+    elif s2dq_get_isa() == S2DQ_ISA_AVX512VBMI and box.width >= S2DQ_REGISTER_BYTES:
+        s2dq_512_copy(dst, src, axes, count, box.width)
     elif s2dq_get_isa() >= S2DQ_ISA_AVX2:
         s2dq_avx2_copy(dst, src, axes, count, box.width)
     else:

@@ -40,6 +40,7 @@ _FEW_ROWS = 16  # fewer rows than this cannot be shared out evenly
 _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharing
 _STREAM_BYTES = 10 << 20  # results of at least this would not stay in the caches
 _SWEEP_BYTES = 1 << 11  # ... in runs of at least this, for the lines at either end cost more
+_WIDE_BYTES = 256  # granules of at least this are copied as they are
 _PATTERN_BYTES = 256  # patterns of more do not fit in registers
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
@@ -385,7 +386,13 @@ def direct(move: Move, tiles: bool, nbytes: int) -> Plan:
     if not tiles or move.lookup:
         return Plan(tuple(segment_of(box) for box in boxes_of(move)), 0)
     large = nbytes >= _STREAM_BYTES
-    return Plan(tuple(segment for box in tile_boxes(move) for segment in tiled(box, large)), 0)
+    segments: list[Segment] = []
+    for box in tile_boxes(move):
+        if box.width >= _WIDE_BYTES:
+            segments.append(segment_of(box))
+        else:
+            segments += tiled(box, large)
+    return Plan(tuple(segments), 0)
 
 
 # ------------------------------------------------------------------------------------------------ channels

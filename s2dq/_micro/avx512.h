@@ -10,6 +10,8 @@
 #include <immintrin.h>
 #include <string.h>
 
+#define S2DQ_512_LONG 4096 /* bytes of a run from which memcpy knows better */
+
 #define S2DQ_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi,bmi2")))
 #define S2DQ_512_INLINE static inline __attribute__((always_inline)) S2DQ_512
 
@@ -295,6 +297,39 @@ static const s2dq_tile_runner s2dq_512_runners[4][3][4][3][2] = {S2DQ_512_EACH(S
 static const s2dq_tile_runner s2dq_512_streamers[4][3][4] = {
     S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY)};
 
+/* A run of at least one register, the last one overlapping. */
+S2DQ_512_INLINE void s2dq_512_copy_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t width)
+{
+    int64_t k = 0;
+    for (; k + 256 <= width; k += 256) {
+        const __m512i a = _mm512_loadu_si512(src + k), b = _mm512_loadu_si512(src + k + 64);
+        const __m512i c = _mm512_loadu_si512(src + k + 128), d = _mm512_loadu_si512(src + k + 192);
+        _mm512_storeu_si512(dst + k, a);
+        _mm512_storeu_si512(dst + k + 64, b);
+        _mm512_storeu_si512(dst + k + 128, c);
+        _mm512_storeu_si512(dst + k + 192, d);
+    }
+    for (; k + 64 <= width; k += 64) _mm512_storeu_si512(dst + k, _mm512_loadu_si512(src + k));
+    if (k < width) _mm512_storeu_si512(dst + width - 64, _mm512_loadu_si512(src + width - 64));
+}
+
+/* Granules of at least one register through any number of loops. */
+S2DQ_512 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
+{
+    if (count == 0) {
+        if (width >= S2DQ_512_LONG)
+            memcpy(dst, src, (size_t)width);
+        else
+            s2dq_512_copy_run(dst, src, width);
+    } else if (count == 1 && width < S2DQ_512_LONG) {
+        for (int64_t i = 0; i < axes->extent; i++)
+            s2dq_512_copy_run(dst + i * axes->dst, src + i * axes->src, width);
+    } else {
+        for (int64_t i = 0; i < axes->extent; i++)
+            s2dq_512_copy(dst + i * axes->dst, src + i * axes->src, axes + 1, count - 1, width);
+    }
+}
+
 static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
 {
     const uint64_t full = ~0ULL >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
@@ -389,6 +424,12 @@ static s2dq_network_runner s2dq_512_network_runner(const s2dq_network *net)
 static void s2dq_512_fence(void) { _mm_sfence(); }
 
 #else
+
+static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
+{
+    (void)dst, (void)src, (void)axes, (void)count, (void)width;
+}
+
 
 static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
 {

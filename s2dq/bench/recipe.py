@@ -40,8 +40,9 @@ class Move:
         return tuple(self.split[axis] for axis in self.order)
 
     @property
-    def is_reshape(self):
-        return self.order == tuple(range(len(self.order)))
+    def must_copy(self):
+        """Whether axes change places, so that no library can answer with a view of its input."""
+        return self.order != tuple(range(len(self.order)))
 
 
 def recipe(case):

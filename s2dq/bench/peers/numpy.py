@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..recipe import Crop, Move, Pad, offsets, padded_shape, recipe, window
+from ..recipe import Crop, Move, Pad, offsets, padded_shape, recipe, result_shape, window
 from ..timing import Call
 
 
@@ -12,13 +12,19 @@ def set_up(threads):
 
 def calls(case, x):
     steps = recipe(case)
-    names = {"run": run, "steps": steps, "x": x}
-    found = [Call("transpose", "run(steps, x)", [names], fresh=True)]
-    out = np.empty_like(run(steps, x))
+    found = [transpose(steps, x)]
+    out = np.empty(result_shape(steps, x.shape), x.dtype)
     found.append(assignment("assignment", steps, x, out))
     if any(offsets(step) for step in steps if isinstance(step, Move)):
         found.append(staged("assignment per offset", steps, x, out, per_offset=True))
     return found
+
+
+def transpose(steps, x):
+    if len(steps) == 1 and steps[0].must_copy:
+        names = {"x": x, "split": steps[0].split, "order": steps[0].order, "shape": steps[0].shape}
+        return Call("transpose", "x.reshape(split).transpose(order).reshape(shape)", [names], fresh=True)
+    return Call("transpose", "run(steps, x)", [{"run": run, "steps": steps, "x": x}], fresh=True)
 
 
 def run(steps, x):
@@ -38,7 +44,7 @@ def run(steps, x):
 
 def assignment(label, steps, x, out):
     """One assignment to a view of `out`, where the case is one transpose."""
-    if len(steps) > 1 or not isinstance(steps[0], Move):
+    if len(steps) > 1:
         return staged(label, steps, x, out, per_offset=False)
     step = steps[0]
     names = {"copyto": np.copyto, "x": x, "out": out, "split": step.split, "order": step.order,

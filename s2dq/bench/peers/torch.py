@@ -18,16 +18,23 @@ def set_up(threads):
 
 def calls(case, x):
     steps, tensor = recipe(case), torch.from_numpy(signed(x))
-    names = {"run": run, "steps": steps, "x": tensor}
-    found = [Call("permute", "run(steps, x)", [names], fresh=True, to_numpy=to_numpy)]
-    found += pixel_calls(case, tensor)
+    found = [permute(steps, tensor), *pixel_calls(case, tensor)]
     joined = slices_to_join(case)
     if joined:
         names = {"cat": torch.cat, "indices": joined[0], "axis": joined[1], "x": tensor}
         found.append(Call("cat", "cat([x[index] for index in indices], axis)", [names], fresh=True, to_numpy=to_numpy))
-    if len(steps) == 1 and isinstance(steps[0], Move):
+    if len(steps) == 1:
         found += copy_calls(steps[0], tensor)
     return found
+
+
+def permute(steps, x):
+    if len(steps) == 1 and steps[0].must_copy:
+        names = {"x": x, "split": steps[0].split, "order": steps[0].order, "shape": steps[0].shape}
+        statement = "x.reshape(split).permute(order).reshape(shape)"
+    else:
+        names, statement = {"run": run, "steps": steps, "x": x}, "run(steps, x)"
+    return Call("permute", statement, [names], fresh=True, to_numpy=to_numpy)
 
 
 def run(steps, x):
