@@ -38,8 +38,9 @@ _SHUFFLE = 0.25
 _CACHES = ((24 << 10, 2.0), (640 << 10, 8.0))
 # Lines at a distance of whole pages share a set of the nearest cache; more of them than it keeps push each other out.
 _PAGE, _WAYS, _CONFLICT = 4096, 8, 18.0
-# What a leap costs a line, by the size of the whole.
+# What a leap costs a line, by the size of the whole; so many streams are foreseen, and then cost a part of it.
 _LEAPS = ((24 << 10, 1.0), (640 << 10, 6.0))
+_STREAMS, _FORESEEN = 8, 0.25
 
 # Extents worth trying for an axis that a tile takes a part of.
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 21, 24, 32, 40, 42, 48, 64, 80, 85, 96, 128, 160, 192, 256)
@@ -374,7 +375,7 @@ def order_loops(loops: list[Loop], tile: Tile | Network) -> list[Loop]:
         steps = {abs(step) for step in (loop.axis.src, loop.axis.dst) if 0 < abs(step) < _LINE}
         for block in sorted({lines * _LINE // step for step in steps for lines in (1, 4)}):
             whole = (loop.axis.extent - bool(loop.axis.src_back or loop.axis.dst_back)) // block
-            if whole < 2:
+            if whole < 2 or block < 2:
                 continue
             src, dst = loop.axis.src, loop.axis.dst
             outer = Loop(Axis(whole, src * block, dst * block), loop.of, loop.count * block)
@@ -405,16 +406,22 @@ def restarts(loops: tuple[Loop, ...]) -> float:
 
 
 def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
-    """Cycles spent waiting for memory: lines that come back before their rest is used, and leaps that no prefetch
-    foresees.
+    """Cycles spent waiting for memory.
+
+    Three things wait: lines that leave the cache before their rest is used; lines that push each other out of a set
+    of the cache; and leaps that no prefetch foresees. A few streams that each go on where they stopped are foreseen.
     """
     cost = 0.0
     total = prod(loop.axis.extent for loop in loops)
     leap = price(_LEAPS, total * tile.nbytes)
-    lines = {1: line_count(tile.src), 2: line_count(tile.dst)}
-    footprint = {1: lines[1] * _LINE, 2: lines[2] * _LINE}
-    sweep = {1: first_run(tile.src), 2: first_run(tile.dst)}  # bytes passed over in one go
-    ways = {1: ways_of(tile.src), 2: ways_of(tile.dst)}  # lines in the fullest set of the cache
+    sides = {1: tile.src, 2: tile.dst}
+    lines = {number: line_count(side) for number, side in sides.items()}
+    footprint = {number: count * _LINE for number, count in lines.items()}
+    span = {number: first_run(side) for number, side in sides.items()}
+    ways = {number: ways_of(side) for number, side in sides.items()}  # lines in the fullest set of the cache
+    sweep = dict(span)  # bytes passed over in one go
+    streams = {1: 1, 2: 1}
+    leaps = {1: 0.0, 2: 0.0}
     turns = total
     for loop, _, _ in reversed(loops):
         inside = footprint[1] + footprint[2]
@@ -426,15 +433,18 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
                 cost += price(_CACHES, inside) * total * lines[side] * (1 - step / _LINE)
             footprint[side] *= max(1.0, loop.extent * min(1.0, step / _LINE))
             if step <= sweep[side] + _LINE:
+                if streams[side] * lines[side] <= _STREAMS:
+                    leaps[side] *= _FORESEEN
                 sweep[side] = step * (loop.extent - 1) + sweep[side]
             else:
-                cost += leap * side * turns * lines[side]  # a store waits for its line longer than a load
+                leaps[side] += turns * lines[side]
+                streams[side] *= loop.extent
             if step % _PAGE == 0:
                 ways[side] *= loop.extent
                 if ways[side] > _WAYS:
                     cost += _CONFLICT * turns * lines[side]
         turns //= loop.extent
-    return cost
+    return cost + leap * (leaps[1] + 2 * leaps[2])  # a store waits longer for its line than a load
 
 
 def price(levels: tuple[tuple[int, float], ...], size: float) -> float:
