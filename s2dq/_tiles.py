@@ -40,7 +40,7 @@ _CACHES = ((24 << 10, 2.0), (640 << 10, 8.0))
 _PAGE, _WAYS, _CONFLICT = 4096, 8, 18.0
 # What a leap costs a line, by the size of the whole; so many streams are foreseen, and then cost a part of it.
 _LEAPS = ((24 << 10, 1.0), (640 << 10, 6.0))
-_STREAMS, _FORESEEN = 8, 0.25
+_STREAMS, _FORESEEN = ((0, 64), (640 << 10, 8)), 0.25
 
 # Extents worth trying for an axis that a tile takes a part of.
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 21, 24, 32, 40, 42, 48, 64, 80, 85, 96, 128, 160, 192, 256)
@@ -414,6 +414,7 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
     cost = 0.0
     total = prod(loop.axis.extent for loop in loops)
     leap = price(_LEAPS, total * tile.nbytes)
+    foreseen = price(_STREAMS, total * tile.nbytes)
     sides = {1: tile.src, 2: tile.dst}
     lines = {number: line_count(side) for number, side in sides.items()}
     footprint = {number: count * _LINE for number, count in lines.items()}
@@ -433,7 +434,7 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
                 cost += price(_CACHES, inside) * total * lines[side] * (1 - step / _LINE)
             footprint[side] *= max(1.0, loop.extent * min(1.0, step / _LINE))
             if step <= sweep[side] + _LINE:
-                if streams[side] * lines[side] <= _STREAMS:
+                if streams[side] * lines[side] <= foreseen:
                     leaps[side] *= _FORESEEN
                 sweep[side] = step * (loop.extent - 1) + sweep[side]
             else:
@@ -510,12 +511,32 @@ def tile_of(
 
 
 class Transpose(NamedTuple):
-    """A network's place: `inner` follows the granule in the source, `outer` in the destination."""
+    """A network's place: which axes run on from the granule in the source, and which in the destination."""
 
     counts: tuple[int, ...]
-    inner: int
-    outer: int
+    columns: tuple[int, ...]
+    rows: tuple[int, ...]
     cost: float
+
+
+def chain_of(axes: list[Axis], side: int, count: int) -> dict[int, int] | None:
+    """How many indices of which axes make `count` neighbouring granules on one side; counts are powers of two."""
+    taken: dict[int, int] = {}
+    step = axes[-1].extent
+    while count > 1:
+        found = next((k for k, axis in enumerate(axes[:-1]) if axis[side] == step and k not in taken), None)
+        if found is None:
+            return None
+        extent = axes[found].extent
+        if extent < count:
+            if extent & extent - 1 or extent == 1:
+                return None
+            taken[found] = extent
+        else:
+            taken[found] = count
+        step *= taken[found]
+        count //= taken[found]
+    return taken
 
 
 def best_network(axes: list[Axis]) -> Transpose | None:
@@ -523,42 +544,40 @@ def best_network(axes: list[Axis]) -> Transpose | None:
     width = axes[-1].extent
     if width not in (1, 2, 4, 8, 16):
         return None
-    following = [
-        next((k for k, axis in enumerate(axes[:-1]) if axis[side] == width and axis.extent > 1), None)
-        for side in (1, 2)
-    ]
-    if None in following or following[0] == following[1]:
-        return None
-    inner, outer = following
     best = None
     for run in (16, 32, 64):  # bytes of a source run
-        columns, rows = run // width, NETWORK // run
-        if not 1 < columns <= axes[inner].extent or rows > axes[outer].extent:
+        columns, rows = chain_of(axes, 1, run // width), chain_of(axes, 2, NETWORK // run)
+        if not columns or not rows or columns.keys() & rows.keys():
             continue
-        load, store = run, min(REGISTER, rows * width)
-        counts = tuple(columns if k == inner else rows if k == outer else 1 for k in range(len(axes) - 1)) + (width,)
+        streams, into = NETWORK // run, run // width
+        load, store = run, min(REGISTER, streams * width)
+        taken = columns | rows
+        counts = (*(taken.get(k, 1) for k in range(len(axes) - 1)), width)
         tiles = prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
         shuffles = NETWORK // REGISTER * 4 + NETWORK // load + NETWORK // store
-        cost = _TILE + _SRC_RUN * rows + _DST_RUN * columns + _SHUFFLE * shuffles + collisions(axes, counts)
+        cost = _TILE + _SRC_RUN * streams + _DST_RUN * into + _SHUFFLE * shuffles + collisions(axes, counts)
         cost += NETWORK // load * _LOAD[load] + NETWORK // store * _STORE[store]
         if best is None or tiles * cost < best.cost:
-            best = Transpose(counts, inner, outer, tiles * cost)
+            best = Transpose(counts, tuple(columns), tuple(rows), tiles * cost)
     return best
 
 
 def build_network(axes: list[Axis], shape: Transpose) -> Network:
     """The tables of a network.
 
-    Places in the tile are numbers whose bits belong to the byte in a granule (b), the column (c) and the row (r).
-    Ten bits say where a byte is: six in a register, four for which register. Loads put rows into register numbers,
-    stores want columns there, and each level exchanges one for the other.
+    Places in the tile are numbers whose bits belong to axes. Ten bits say where a byte is: six in a register, four
+    for which register. Loads put rows into register numbers, stores want columns there, and each level exchanges one
+    for the other.
     """
-    width, columns, rows = axes[-1].extent, shape.counts[shape.inner], shape.counts[shape.outer]
-    b = [("b", 1 << k) for k in range(width.bit_length() - 1)]
-    c = [("c", 1 << k) for k in range(columns.bit_length() - 1)]
-    r = [("r", 1 << k) for k in range(rows.bit_length() - 1)]
-    load, store = min(REGISTER, columns * width), min(REGISTER, rows * width)
-    loaded, stored = b + c + r[::-1], b + r + c[::-1]
+    def bits_of(k):
+        return [(k, 1 << bit) for bit in range(shape.counts[k].bit_length() - 1)]
+
+    granule = bits_of(len(axes) - 1)
+    columns = [bit for k in shape.columns for bit in bits_of(k)]
+    rows = [bit for k in shape.rows for bit in bits_of(k)]
+    load = min(REGISTER, 1 << len(granule) + len(columns))
+    store = min(REGISTER, 1 << len(granule) + len(rows))
+    loaded, stored = granule + columns + rows[::-1], granule + rows + columns[::-1]
     inside, into = loaded[:6], stored[:6]
     kept = [bit for bit in loaded[6:] if bit in stored[6:]]
     leaving = [bit for bit in loaded[6:] if bit not in kept]
@@ -566,8 +585,7 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
     tables = []
     now = list(inside)
     for out, new in zip(leaving, coming):
-        last = out == leaving[-1]
-        then = into if last else [out if bit == new else bit for bit in now]
+        then = into if out == leaving[-1] else [out if bit == new else bit for bit in now]
         pair = []
         for value in (0, 1):
             table = bytearray(REGISTER)
@@ -579,19 +597,16 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
         tables.append((pair[0], pair[1]))
         now = list(then)
 
-    def offsets(size, low, high, side):
+    def side(width, low, high, number):
         """Where each piece lies in memory: pieces of a register first, then registers."""
-        steps = {"b": 1, "c": axes[shape.inner][side], "r": axes[shape.outer][side]}
-        bits = low[size.bit_length() - 1:] + high
-        return tuple(
-            sum(steps[name] * weight for k, (name, weight) in enumerate(bits) if piece >> k & 1)
+        bits = low[width.bit_length() - 1:] + high
+        offsets = tuple(
+            sum(axes[k][number] * weight for at, (k, weight) in enumerate(bits) if piece >> at & 1)
             for piece in range(1 << len(bits))
         )
+        return Side(width, offsets, ((1 << width) - 1,) * len(offsets))
 
-    full = (1 << load) - 1, (1 << store) - 1
-    src = offsets(load, inside, leaving + kept, 1)
-    dst = offsets(store, into, coming + kept, 2)
-    return Network(Side(load, src, (full[0],) * len(src)), Side(store, dst, (full[1],) * len(dst)), tuple(tables))
+    return Network(side(load, inside, leaving + kept, 1), side(store, into, coming + kept, 2), tuple(tables))
 
 
 def bytes_of(axes: list[Axis], counts: tuple[int, ...], pattern: Pattern) -> list[tuple[int | None, int, int]]:
