@@ -1,5 +1,8 @@
 """Types of the compiled driver; see `_kernels.pyx`."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from typing_extensions import Buffer
 
@@ -10,6 +13,23 @@ class Program:
     nbytes: int
     def __init__(self, table: Buffer) -> None: ...
 
+class Seen:
+    """What a call came to, for arrays of one shape, strides and dtype."""
+
+    def __init__(self, x: np.ndarray, out: np.ndarray, program: Program, fill: bytes) -> None: ...
+
+class Memo:
+    """An operator with a memory: a call like one before goes straight to its program."""
+
+    calls: dict[tuple, tuple[Seen, ...]]
+    def __init__(
+        self,
+        check: Callable[
+            [Any, Any, Any, tuple], tuple[np.ndarray, np.ndarray, np.ndarray, Program | None, bytes]
+        ],
+    ) -> None: ...
+    def call(self, x: Any, out: Any, num_threads: Any, arguments: tuple) -> np.ndarray: ...
+
 def run(
     program: Program, x: np.ndarray, out: np.ndarray, fill: Buffer, tables: Buffer | None, num_threads: int
 ) -> None: ...
@@ -18,3 +38,6 @@ def set_thread_cap(count: int) -> None: ...
 def set_quota(count: int) -> None: ...
 def last_team_size() -> int: ...
 def build_info() -> tuple[str, int]: ...
+def isa() -> str: ...
+def available_isas() -> list[str]: ...
+def tile_means() -> tuple[bool, bool] | None: ...

@@ -98,43 +98,36 @@ cdef extern from "_micro/tile.h" nogil:
         int64_t dst[S2DQ_NET_PIECES]
         uint8_t table[4][2][S2DQ_REGISTER_BYTES]
     ctypedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
-                                         const s2dq_axis *loops) noexcept
+                                         const s2dq_axis *loops) noexcept nogil
     ctypedef struct s2dq_filling:
         uint8_t keep[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         uint8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
     ctypedef void (*s2dq_tile_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
-                                      const s2dq_filling *filling, const s2dq_axis *loops) noexcept
+                                      const s2dq_filling *filling, const s2dq_axis *loops) noexcept nogil
     ctypedef void (*s2dq_tile_edge_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
-                                           const s2dq_filling *filling) noexcept
+                                           const s2dq_filling *filling) noexcept nogil
     ctypedef struct s2dq_carry:
         pass
 
-cdef extern from "_micro/avx512.h" nogil:
-    void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept
-    s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile) noexcept
-    s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile) noexcept
-    s2dq_tile_edge_runner s2dq_512_edge_runner() noexcept
-    s2dq_network_runner s2dq_512_network_runner(const s2dq_network *network) noexcept
-    void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
-                        const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer,
-                        s2dq_carry *carry) noexcept
-    void s2dq_512_flush(s2dq_carry *carry) noexcept
-    void s2dq_512_fence() noexcept
-
 cdef extern from "_micro/isa.h" nogil:
-    int S2DQ_ISA_AVX2
-    int S2DQ_ISA_AVX512VBMI
     int S2DQ_ISA_COUNT
     const char *s2dq_isa_name(int isa) noexcept
     int s2dq_isa_runs(int isa) noexcept
-    int s2dq_get_isa() noexcept
-    void s2dq_set_isa(int isa) noexcept
 
-cdef extern from "_micro/avx2.h" nogil:
-    void s2dq_avx2_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept
+cdef extern from "_micro/dispatch.h" nogil:
+    ctypedef struct s2dq_kernels:
+        void (*copy)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept nogil
+        s2dq_tile_runner (*tile)(const s2dq_tile *tile) noexcept nogil
+        s2dq_tile_runner (*streamer)(const s2dq_tile *tile) noexcept nogil
+        s2dq_network_runner (*network)(const s2dq_network *network) noexcept nogil
+        s2dq_tile_edge_runner edge
+        void (*sweep)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
+                      const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer,
+                      s2dq_carry *carry) noexcept nogil
+        void (*flush)(s2dq_carry *carry) noexcept nogil
+    s2dq_kernels s2dq_kernels_of(int isa) noexcept
 
 cdef extern from "_micro/portable.h" nogil:
-    void s2dq_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept
     void s2dq_lookup(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_axis *axes,
                      int count) noexcept
 
@@ -176,6 +169,10 @@ cdef int64_t PARALLEL_DEFAULT = 1 << 23
 cdef int64_t TASK_MIN = 1 << 16      # a task is worth handing out
 cdef int64_t TASK_MAX = 1 << 23      # and small enough to share evenly
 cdef int64_t SLAB_BYTES = 1 << 26    # of the result, between two looks at pending signals
+
+# The instruction set in use and its kernels: set once, at the end of the import.
+cdef int ISA
+cdef s2dq_kernels KERNELS
 
 cdef struct Box:
     int source, target, lookup, count
@@ -280,7 +277,7 @@ cdef class Program:
                     networks += 1
                     at += 1
                     self._read_network(table, &at, box.network)
-                    box.network_runner = s2dq_512_network_runner(box.network)
+                    box.network_runner = KERNELS.network(box.network)
                     width = S2DQ_REGISTER_BYTES // box.network.loads
                     for k in range(16 * box.network.loads):
                         box.low = min(box.low, box.network.src[k])
@@ -291,8 +288,9 @@ cdef class Program:
                     box.stream = table[at]
                     at += 1
                     self._read_tile(table, &at, box.tile)
-                    box.runner = s2dq_512_runner(box.tile)
-                    box.streamer = s2dq_512_streamer(box.tile)
+                    box.runner = KERNELS.tile(box.tile)
+                    if box.stream:
+                        box.streamer = KERNELS.streamer(box.tile)
                     width = S2DQ_REGISTER_BYTES // box.tile.loads
                     for k in range(box.tile.inputs * box.tile.loads):
                         box.low = min(box.low, box.tile.src[k])
@@ -406,7 +404,6 @@ cdef struct Tiling:
     const s2dq_filling *filling
     const uint8_t *low           # what may be read of the source
     const uint8_t *high
-    s2dq_tile_edge_runner edge
     s2dq_carry *carry            # of a stream
     int64_t next                 # and how far its next sweep is
 
@@ -431,7 +428,7 @@ cdef bint run_stream(const Tiling *tiling, const uint8_t *src, uint8_t *dst, con
     cdef int64_t step = loop.dst // box.stream, ahead = -(<int64_t>dst + box.tile.dst[0]) & S2DQ_REGISTER_BYTES - 1
     if ahead % step or ahead + loop.dst > loop.extent * loop.dst - loop.dst_back or not inside(tiling, src, loop, 1):
         return False
-    s2dq_512_sweep(dst, src, box.tile, tiling.filling, loop, box.stream, next, box.streamer, tiling.carry)
+    KERNELS.sweep(dst, src, box.tile, tiling.filling, loop, box.stream, next, box.streamer, tiling.carry)
     return True
 
 
@@ -474,7 +471,7 @@ cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis 
             tiling.box.runner(dst, src, tiling.box.tile, tiling.filling, three)
         return
     if count == 0:
-        tiling.edge(dst, src, tiling.box.tile, tiling.filling)
+        KERNELS.edge(dst, src, tiling.box.tile, tiling.filling)
         return
     outer = loops[0]
     if count > S2DQ_TILE_LOOPS:
@@ -524,7 +521,6 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
             memset(&carry, 0, sizeof(carry))
         tiling.carry = &carry
         tiling.next = 0
-        tiling.edge = s2dq_512_edge_runner()
         if box.source == BUFFER_X:
             tiling.low, tiling.high = buffers.x_low, buffers.x_high
         elif box.source == BUFFER_F:
@@ -535,16 +531,11 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
             loops[k] = axes[k]
         run_tiles(&tiling, src, dst, loops, count)
         if box.stream:
-            s2dq_512_flush(&carry)
-            s2dq_512_fence()
+            KERNELS.flush(&carry)
     elif box.lookup:
         s2dq_lookup(dst, src, table, axes, count)
-    elif s2dq_get_isa() == S2DQ_ISA_AVX512VBMI and box.width >= S2DQ_REGISTER_BYTES:
-        s2dq_512_copy(dst, src, axes, count, box.width)
-    elif s2dq_get_isa() >= S2DQ_ISA_AVX2:
-        s2dq_avx2_copy(dst, src, axes, count, box.width)
     else:
-        s2dq_copy(dst, src, axes, count, box.width)
+        KERNELS.copy(dst, src, axes, count, box.width)
 
 
 cdef void run_row(const Segment *segment, const Buffers *buffers, uint8_t *scratch, int64_t src,
@@ -972,12 +963,14 @@ def build_info():
 
 def isa():
     """Name of the instruction set in use."""
-    return s2dq_isa_name(s2dq_get_isa()).decode()
+    return s2dq_isa_name(ISA).decode()
 
 
-def has_tiles():
-    """Whether the instruction set in use runs tile programs."""
-    return s2dq_get_isa() == S2DQ_ISA_AVX512VBMI
+def tile_means():
+    """What the instruction set in use can do with tiles: ``(networks, streams)``, or None where it has no tiles."""
+    if KERNELS.tile == NULL:
+        return None
+    return KERNELS.network != NULL, KERNELS.streamer != NULL
 
 
 def available_isas():
@@ -995,10 +988,11 @@ def _choose_isa():
     if chosen is None:
         available = ", ".join(available_isas())
         raise ImportError(f"S2DQ_ISA={wanted!r} cannot run: this build on this machine has {available}")
-    s2dq_set_isa(chosen)
+    return chosen
 
 
-_choose_isa()
+ISA = _choose_isa()
+KERNELS = s2dq_kernels_of(ISA)
 
 if s2dq_guard_fork() != 0:
     raise ImportError("s2dq: pthread_atfork refused the fork handlers")

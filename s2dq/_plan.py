@@ -332,12 +332,20 @@ def loop_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     return (*(axis for axis in axes if axis is not longest), longest)
 
 
-def tiled(box: Box, large: bool) -> Iterator[Segment]:
-    """The segments of a box that moves as tiles; all but the first are what its row axes leave over.
+class Means(NamedTuple):
+    """What kernels can do with tiles: run networks, and store past the caches."""
 
-    The result is `large` where it should go past the caches.
-    """
-    tile, loops = tile_of(box.axes, box.width, box.pattern)
+    networks: bool
+    streams: bool
+
+    def for_result(self, nbytes: int) -> "Means":
+        """The same for a result of this size: only large ones go past the caches."""
+        return self._replace(streams=self.streams and nbytes >= _STREAM_BYTES)
+
+
+def tiled(box: Box, means: Means) -> Iterator[Segment]:
+    """The segments of a box that moves as tiles; all but the first are what its row axes leave over."""
+    tile, loops = tile_of(box.axes, box.width, box.pattern, means.networks)
     loops = list(loops)
     innermost = loops[-1] if loops else None
     size = box.width * len(box.pattern) * prod(axis.extent for axis in box.axes)
@@ -357,12 +365,13 @@ def tiled(box: Box, large: bool) -> Iterator[Segment]:
         size //= axis.extent
     inner = tuple(loop.axis for loop in loops)
     stream = 0
-    if large and innermost and tile.fills_lines(innermost.axis) and innermost.axis.dst * innermost.axis.extent >= _SWEEP_BYTES:
-        stream = innermost.count
+    if means.streams and innermost and tile.fills_lines(innermost.axis):
+        if innermost.axis.dst * innermost.axis.extent >= _SWEEP_BYTES:
+            stream = innermost.count
     tiles = box._replace(axes=inner, width=tile.nbytes, tile=tile, stream=stream)
     yield Segment(tuple(axis for axis in rows if axis.extent > 1), (tiles,))
     for of, start in rest:
-        yield from tiled(cut_axis(box, of, start), large)
+        yield from tiled(cut_axis(box, of, start), means)
         box = cut_axis(box, of, 0, start)
 
 
@@ -381,17 +390,17 @@ def cut_axis(box: Box, of: int, start: int, stop: int | None = None) -> Box:
     )
 
 
-def direct(move: Move, tiles: bool, nbytes: int) -> Plan:
+def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
     """A plan of one move that writes `nbytes`."""
     if not tiles or move.lookup:
         return Plan(tuple(segment_of(box) for box in boxes_of(move)), 0)
-    large = nbytes >= _STREAM_BYTES
+    tiles = tiles.for_result(nbytes)
     segments: list[Segment] = []
     for box in tile_boxes(move):
         if box.width >= _WIDE_BYTES:
             segments.append(segment_of(box))
         else:
-            segments += tiled(box, large)
+            segments += tiled(box, tiles)
     return Plan(tuple(segments), 0)
 
 
@@ -446,14 +455,14 @@ def channel_step(steps: dict[str, int], weight: int, lanes: int) -> int:
 # --------------------------------------------------------------------------------------- the depth operators
 
 
-def plan_depth(problem: DepthProblem, *, tiles: bool = False) -> Plan:
-    """Plan a space-to-depth or depth-to-space call; `tiles` where the kernels have tile programs."""
+def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
+    """Plan a space-to-depth or depth-to-space call; `tiles` says what the kernels can do with tiles, if anything."""
     if 0 in problem.dst_shape:
         return Plan((), 0)
     move = _depth_move(problem)
     if move:
         return direct(move, tiles, prod(problem.dst_shape) * problem.itemsize)
-    return (_depth_pattern(problem) if tiles else None) or _depth_chain(problem)
+    return (_depth_pattern(problem, tiles) if tiles else None) or _depth_chain(problem)
 
 
 def _deep_digits(p: DepthProblem) -> tuple[list[tuple[str, int]], dict[str, int]]:
@@ -556,7 +565,7 @@ def _regions(blocks: int, block: int, lo: int, extent: int) -> list[_Region]:
     return regions
 
 
-def _depth_pattern(p: DepthProblem) -> Plan | None:
+def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
     """The operator as tiles whose pattern is a whole block with all its channels, or None where that is too much."""
     spatial = p.source.spatial
     src = dict(zip(p.source.axes, p.steps))
@@ -613,7 +622,7 @@ def _depth_pattern(p: DepthProblem) -> Plan | None:
             box = box._replace(source=F, src_offset=0, axes=loops, pattern=pattern)
         if tile_of(box.axes, p.itemsize, box.pattern) is None:
             return None
-        segments += tiled(box, prod(p.dst_shape) * p.itemsize >= _STREAM_BYTES)
+        segments += tiled(box, tiles.for_result(prod(p.dst_shape) * p.itemsize))
     return Plan(tuple(segments), 0)
 
 
@@ -732,8 +741,8 @@ def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[
 # --------------------------------------------------------------------------------------- the batch operators
 
 
-def plan_batch(p: BatchProblem, *, tiles: bool = False) -> Plan:
-    """Plan a space-to-batch or batch-to-space call; `tiles` where the kernels have tile programs."""
+def plan_batch(p: BatchProblem, *, tiles: Means | None = None) -> Plan:
+    """Plan a space-to-batch or batch-to-space call; `tiles` says what the kernels can do with tiles, if anything."""
     if 0 in p.dst_shape:
         return Plan((), 0)
     dst = contiguous_steps(p.dst_shape, p.itemsize)

@@ -486,7 +486,7 @@ Pattern = tuple[tuple[int | None, int, int], ...]
 
 @lru_cache(64)
 def tile_of(
-    axes: tuple[Axis, ...], width: int, pattern: Pattern = ((0, 0, 0),)
+    axes: tuple[Axis, ...], width: int, pattern: Pattern = ((0, 0, 0),), networks: bool = False
 ) -> tuple[Tile | Network, tuple[Loop, ...]] | None:
     """The tile program of a box: the tile, and its loops from the outermost on.
 
@@ -498,7 +498,7 @@ def tile_of(
     shape = best_shape(every) if len(pattern) == 1 else best_pattern_shape(every, pattern)
     if shape is None:
         return None
-    if len(pattern) == 1:
+    if networks and len(pattern) == 1:
         transposed = best_network(every)
         if transposed and transposed.cost < shape.cost:
             tile = build_network(every, transposed)

@@ -9,7 +9,7 @@ import numpy as np
 
 from s2dq import _kernels
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps
-from s2dq._plan import plan_batch, plan_depth
+from s2dq._plan import Means, plan_batch, plan_depth
 from s2dq._validate import Call, batch_call, depth_call, pack_call, unpack_call
 
 __all__ = [
@@ -569,6 +569,8 @@ def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads
 # ------------------------------------------------------------------------------------------------ execution
 
 
+_means = _kernels.tile_means()
+_TILES = Means(*_means) if _means else None
 _SLACK = bytes(64)  # behind the fill values, so that kernels may read them in full registers
 
 
@@ -576,7 +578,7 @@ _SLACK = bytes(64)  # behind the fill values, so that kernels may read them in f
 def program_of(problem: DepthProblem | BatchProblem) -> _kernels.Program:
     """The compiled plan of a problem, from the one bounded cache of plans."""
     plan_it = plan_depth if isinstance(problem, DepthProblem) else plan_batch
-    plan = plan_it(problem, tiles=_kernels.has_tiles())
+    plan = plan_it(problem, tiles=_TILES)
     return _kernels.Program(np.array(plan.encode(), np.int64))
 
 

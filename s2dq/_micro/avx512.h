@@ -2,6 +2,7 @@
 #ifndef S2DQ_AVX512_H
 #define S2DQ_AVX512_H
 
+#include "avx2.h"
 #include "isa.h"
 #include "tile.h"
 
@@ -194,9 +195,11 @@ S2DQ_512 static void s2dq_512_give_up(s2dq_carry *carry, int k)
     carry->slot[k].count = 0;
 }
 
+/* The end of a stream: nothing waits any more, and other threads may look. */
 static void s2dq_512_flush(s2dq_carry *carry)
 {
     for (int k = 0; k < S2DQ_CARRIED; k++) s2dq_512_give_up(carry, k);
+    _mm_sfence();
 }
 
 /* The first `count` bytes of a sweep, up to the next line: together with the bytes that wait for them, if any do. */
@@ -313,10 +316,12 @@ S2DQ_512_INLINE void s2dq_512_copy_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t
     if (k < width) _mm512_storeu_si512(dst + width - 64, _mm512_loadu_si512(src + width - 64));
 }
 
-/* Granules of at least one register through any number of loops. */
+/* Granules through any number of loops; narrow ones are tiles, or were left to AVX2. */
 S2DQ_512 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
 {
-    if (count == 0) {
+    if (width < S2DQ_REGISTER_BYTES) {
+        s2dq_avx2_copy(dst, src, axes, count, width);
+    } else if (count == 0) {
         if (width >= S2DQ_512_LONG)
             memcpy(dst, src, (size_t)width);
         else
@@ -343,8 +348,6 @@ static s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile)
 {
     return s2dq_512_streamers[tile->inputs - 1][tile->loads / 2][tile->outputs - 1];
 }
-
-static s2dq_tile_edge_runner s2dq_512_edge_runner(void) { return s2dq_512_run_edge; }
 
 /* All turns of the loops of a network; see s2dq_512_run. */
 S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
@@ -419,48 +422,6 @@ static s2dq_network_runner s2dq_512_network_runner(const s2dq_network *net)
 {
     return s2dq_512_networks[net->levels - 2][net->loads / 2][net->stores / 2];
 }
-
-/* Make what was streamed visible to other threads. */
-static void s2dq_512_fence(void) { _mm_sfence(); }
-
-#else
-
-static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
-{
-    (void)dst, (void)src, (void)axes, (void)count, (void)width;
-}
-
-
-static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
-{
-    (void)tile;
-    return NULL;
-}
-
-static s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile)
-{
-    (void)tile;
-    return NULL;
-}
-
-static s2dq_tile_edge_runner s2dq_512_edge_runner(void) { return NULL; }
-
-static s2dq_network_runner s2dq_512_network_runner(const s2dq_network *net)
-{
-    (void)net;
-    return NULL;
-}
-
-static void s2dq_512_flush(s2dq_carry *carry) { (void)carry; }
-
-static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
-                           const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer,
-                           s2dq_carry *carry)
-{
-    (void)next, (void)dst, (void)src, (void)tile, (void)filling, (void)loop, (void)group, (void)streamer, (void)carry;
-}
-
-static void s2dq_512_fence(void) {}
 
 #endif
 

@@ -1,4 +1,4 @@
-/* Instruction sets: which of them this machine runs, and which one is in use.
+/* Instruction sets: their names, and which of them this machine runs.
  *
  * Kernels for an instruction set carry `target` attributes, so that one object file holds them all and nothing but
  * the baseline runs before the choice is made. Compilers without these attributes get the portable kernels.
@@ -41,11 +41,5 @@ static int s2dq_isa_runs(int isa)
     default: return 0;
     }
 }
-
-/* Written once, at import. */
-static int s2dq_isa = S2DQ_ISA_PORTABLE;
-
-static int s2dq_get_isa(void) { return s2dq_isa; }
-static void s2dq_set_isa(int isa) { s2dq_isa = isa; }
 
 #endif

@@ -1,0 +1,49 @@
+/* The kernels of the instruction set in use, behind one table.
+ *
+ * A new instruction set is a header with some of these functions, a name in isa.h, and a case below.
+ */
+#ifndef S2DQ_DISPATCH_H
+#define S2DQ_DISPATCH_H
+
+#include "avx2.h"
+#include "avx512.h"
+#include "isa.h"
+#include "portable.h"
+#include "tile.h"
+
+typedef struct {
+    /* Granules through any number of loops. */
+    void (*copy)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width);
+    /* The runner of a tile, one that stores past the caches, one for the ends of the source, and that of a network.
+     * NULL where there is none. */
+    s2dq_tile_runner (*tile)(const s2dq_tile *tile);
+    s2dq_tile_runner (*streamer)(const s2dq_tile *tile);
+    s2dq_network_runner (*network)(const s2dq_network *network);
+    s2dq_tile_edge_runner edge;
+    /* A loop over tiles past the caches, the lines that it leaves, and their visibility to other threads. */
+    void (*sweep)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
+                  const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer, s2dq_carry *carry);
+    void (*flush)(s2dq_carry *carry);
+} s2dq_kernels;
+
+static s2dq_kernels s2dq_kernels_of(int isa)
+{
+    s2dq_kernels kernels = {.copy = s2dq_copy};
+#if defined(S2DQ_X86)
+    if (isa >= S2DQ_ISA_AVX2) kernels.copy = s2dq_avx2_copy;
+    if (isa == S2DQ_ISA_AVX512VBMI) {
+        kernels.copy = s2dq_512_copy;
+        kernels.tile = s2dq_512_runner;
+        kernels.streamer = s2dq_512_streamer;
+        kernels.network = s2dq_512_network_runner;
+        kernels.edge = s2dq_512_run_edge;
+        kernels.sweep = s2dq_512_sweep;
+        kernels.flush = s2dq_512_flush;
+    }
+#else
+    (void)isa;
+#endif
+    return kernels;
+}
+
+#endif
