@@ -4,7 +4,7 @@
 
 A *plan* (see `_plan`) arrives as a flat table of integers and is read once into a `Program`. It holds *segments*; a
 segment has *rows*, the units of parallel work, and the *boxes* to run for each of them. A box copies granules of a
-fixed width through nested loops from one buffer to another:
+fixed width through nested loops from one buffer to another, or runs a *tile* (`_micro/tile.h`) at every turn of them:
 
     X  the source array         addressed by pointer and byte steps, so any strides, alignment and dtype will do
     Y  the result               C-contiguous, never overlapping X
@@ -15,6 +15,10 @@ Who guarantees what. `_validate` has proven that X and Y have the shapes the pla
 overlap and that every product fits in 63 bits. `_plan` guarantees that each byte of Y is written exactly once, and
 that no step leaves X. Here nothing is checked again: below `run` everything is `noexcept nogil`, and divisors are
 row extents and task sizes, which are at least 1.
+
+A tile reads its pieces in full, and so more than its own bytes of them. The driver lets it where that stays between
+the first and the last byte that the program reads of X; elsewhere the tile runs alone, with masks. Tiles of one loop
+may overlap and write the same bytes twice; rows never do, for different threads run them.
 
 The rows of all segments are laid end to end and cut into tasks; a task is a range of rows of one segment. Within a
 task, consecutive rows along the innermost row axis are run together as one more loop (a *strip*).
@@ -345,7 +349,7 @@ cdef class Program:
 
     cdef void _read_network(self, const int64_t[::1] table, Py_ssize_t *at, s2dq_network *network):
         cdef Py_ssize_t here = at[0]
-        cdef int k, l, half, part
+        cdef int k, level, half, part
         network.levels, network.loads = table[here], table[here + 1]
         for k in range(S2DQ_NET_PIECES):
             network.src[k] = table[here + 2 + k]
@@ -354,10 +358,10 @@ cdef class Program:
         for k in range(S2DQ_NET_PIECES):
             network.dst[k] = table[here + 1 + k]
         here += 1 + S2DQ_NET_PIECES
-        for l in range(network.levels):
+        for level in range(network.levels):
             for half in range(2):
                 for part in range(S2DQ_REGISTER_BYTES):
-                    network.table[l][half][part] = <uint8_t>(table[here + part // 8] >> 8 * (part % 8) & 255)
+                    network.table[level][half][part] = <uint8_t>(table[here + part // 8] >> 8 * (part % 8) & 255)
                 here += 8
         at[0] = here
 
@@ -554,8 +558,8 @@ cdef void run_row(const Segment *segment, const Buffers *buffers, uint8_t *scrat
         else:
             source = buffers.fill
         target = buffers.y + dst if box.target == BUFFER_Y else scratch
-        run_box(box, buffers, source + box.src_offset, target + box.dst_offset, buffers.tables + box.tab_offset, box.axes,
-                box.count)
+        run_box(box, buffers, source + box.src_offset, target + box.dst_offset, buffers.tables + box.tab_offset,
+                box.axes, box.count)
 
 
 cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scratch, int64_t first,

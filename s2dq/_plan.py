@@ -352,10 +352,10 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
     rows: list[Axis] = []
     rest = []
     every = [*box.axes, Axis(box.width, 1, 1)]
-    for loop in loops:  # an axis run in blocks may leave indices over
-        covered = loop.axis.extent * loop.count
-        if covered < every[loop.of].extent and not any(other.of == loop.of and other.count > loop.count for other in loops):
-            rest.append((loop.of, covered))
+    for of in dict.fromkeys(loop.of for loop in loops):  # an axis run in blocks may leave indices over
+        covered = max(loop.axis.extent * loop.count for loop in loops if loop.of == of)
+        if covered < every[of].extent:
+            rest.append((of, covered))
     while loops and size > _TILED_ROW_BYTES:
         axis, of, count = loops.pop(0)
         if axis.src_back or axis.dst_back:  # rows are run by different threads: none may write what another writes
