@@ -41,6 +41,7 @@ _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharin
 _STREAM_BYTES = 10 << 20  # results of at least this would not stay in the caches
 _SWEEP_BYTES = 1 << 11  # ... in runs of at least this, for the lines at either end cost more
 _WIDE_BYTES = 256  # granules of at least this are copied as they are
+_MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _PATTERN_BYTES = 256  # patterns of more do not fit in registers
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
@@ -396,8 +397,11 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
         return Plan(tuple(segment_of(box) for box in boxes_of(move)), 0)
     tiles = tiles.for_result(nbytes)
     segments: list[Segment] = []
-    for box in tile_boxes(move):
-        if box.width >= _WIDE_BYTES:
+    boxes = list(tile_boxes(move))
+    for box in boxes:
+        size = box.width * prod(axis.extent for axis in box.axes)
+        scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES and len(box.pattern) == 1
+        if box.width >= _WIDE_BYTES or scrap:
             segments.append(segment_of(box))
         else:
             segments += tiled(box, tiles)

@@ -422,6 +422,7 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
     ways = {number: ways_of(side) for number, side in sides.items()}  # lines in the fullest set of the cache
     sweep = dict(span)  # bytes passed over in one go
     streams = {1: 1, 2: 1}
+    runs = {number: run_count(side) for number, side in sides.items()}
     leaps = {1: 0.0, 2: 0.0}
     turns = total
     for loop, _, _ in reversed(loops):
@@ -434,7 +435,7 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
                 cost += price(_CACHES, inside) * total * lines[side] * (1 - step / _LINE)
             footprint[side] *= max(1.0, loop.extent * min(1.0, step / _LINE))
             if step <= sweep[side] + _LINE:
-                if streams[side] * lines[side] <= foreseen:
+                if streams[side] * runs[side] <= foreseen:
                     leaps[side] *= _FORESEEN
                 sweep[side] = step * (loop.extent - 1) + sweep[side]
             else:
@@ -474,6 +475,12 @@ def ways_of(side: Side) -> int:
     for offset in side.offsets:
         sets.setdefault(offset // _LINE % (_PAGE // _LINE), set()).add(offset // _LINE)
     return max(map(len, sets.values()))
+
+
+def run_count(side: Side) -> int:
+    """Runs of a tile on one side."""
+    pieces = sorted(zip(side.offsets, side.masks))
+    return 1 + sum(after[0] > before[0] + before[1].bit_length() + _LINE for before, after in pairwise(pieces))
 
 
 def line_count(side: Side) -> int:
