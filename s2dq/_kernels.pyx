@@ -121,6 +121,8 @@ cdef extern from "_micro/isa.h" nogil:
 cdef extern from "_micro/dispatch.h" nogil:
     ctypedef struct s2dq_kernels:
         void (*copy)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept nogil
+        void (*copy_lanes)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
+                           int64_t lanes, const uint8_t *fill, int64_t element) noexcept nogil
         s2dq_tile_runner (*tile)(const s2dq_tile *tile) noexcept nogil
         s2dq_tile_runner (*streamer)(const s2dq_tile *tile) noexcept nogil
         s2dq_network_runner (*network)(const s2dq_network *network) noexcept nogil
@@ -181,6 +183,7 @@ cdef s2dq_kernels KERNELS
 cdef struct Box:
     int source, target, lookup, count
     int64_t src_offset, dst_offset, tab_offset, width
+    int64_t lanes, lane          # bytes of fill behind each run, and of the fill's element
     s2dq_axis *axes
     s2dq_tile *tile              # NULL: granules of `width`
     s2dq_tile_runner runner, streamer
@@ -268,8 +271,10 @@ cdef class Program:
                 box.width = table[at + 4]
                 box.lookup = <int>table[at + 5]
                 box.tab_offset = table[at + 6]
-                box.count = <int>table[at + 7]
-                at += 8
+                box.lanes = table[at + 7]
+                box.lane = table[at + 8]
+                box.count = <int>table[at + 9]
+                at += 10
                 box.axes = &self.axes[axes]
                 size = box.width
                 for k in range(box.count):
@@ -538,6 +543,8 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
             KERNELS.flush(&carry)
     elif box.lookup:
         s2dq_lookup(dst, src, table, axes, count)
+    elif box.lanes:
+        KERNELS.copy_lanes(dst, src, axes, count, box.width, box.lanes, buffers.fill, box.lane)
     else:
         KERNELS.copy(dst, src, axes, count, box.width)
 

@@ -35,7 +35,7 @@ _BUFFER_NAMES = "XYTF"
 
 _SCRATCH_BYTES = 1 << 16  # a scratch row stays in the nearest caches
 _GRANULE_BYTES = 1 << 16  # longer runs stay an axis, so that threads can share them
-_INNER_BYTES = 2048  # a row does at least this much before the row loop turns
+_INNER_BYTES = 1 << 15  # a strip of rows does at least this much before the row loops turn
 _FEW_ROWS = 16  # fewer rows than this cannot be shared out evenly
 _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharing
 _STREAM_BYTES = 10 << 20  # results of at least this would not stay in the caches
@@ -44,6 +44,7 @@ _WIDE_BYTES = 256  # granules of at least this are copied as they are
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _PATTERN_BYTES = 256  # patterns of more do not fit in registers
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
+_LINE_BYTES = 64
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
 
 
@@ -68,6 +69,9 @@ class Window(NamedTuple):
     hi: int
     outside: str  # "skip", or what to write there: "lane" or "pad"
     end: int | None = None
+
+
+Ranges = dict[str, tuple[int, int]]  # of the atoms of a move
 
 
 class Move(NamedTuple):
@@ -96,6 +100,8 @@ class Box(NamedTuple):
     axes: tuple[Axis, ...]
     lookup: bool = False
     tab_offset: int = 0
+    lanes: int = 0  # bytes behind each run of the result that get the lane element, so many at a time:
+    lane: int = 0
     tile: Tile | Network | None = None
     stream: int = 0  # indices in a turn of the innermost loop, where the result goes past the caches
     pattern: Pattern = ((0, 0, 0),)
@@ -105,7 +111,9 @@ class Box(NamedTuple):
         arrow = "=>" if self.lookup else "->"
         source = f"{_BUFFER_NAMES[self.source]}{self.src_offset:+d}"
         target = f"{_BUFFER_NAMES[self.target]}{self.dst_offset:+d}"
-        what = f"({self.tile}{'!' if self.stream else ''})" if self.tile else f"{self.width}B"
+        what = f"{self.width}B" + (f"+{self.lanes}" if self.lanes else "")
+        if self.tile:
+            what = f"({self.tile}{'!' if self.stream else ''})"
         return f"{source}{arrow}{target} {what}" + (f" {loops}" if loops else "")
 
 
@@ -136,7 +144,7 @@ class Plan(NamedTuple):
                 table += axis
             for box in segment.boxes:
                 table += [box.source, box.target, box.src_offset, box.dst_offset, box.width]
-                table += [box.lookup, box.tab_offset, len(box.axes)]
+                table += [box.lookup, box.tab_offset, box.lanes, box.lane, len(box.axes)]
                 for axis in box.axes:
                     table += axis
                 table.append(0 if box.tile is None else 2 if isinstance(box.tile, Network) else 1)
@@ -226,12 +234,38 @@ def canonical(axes: list[Axis], width: int, *, grow: bool = True) -> tuple[int, 
 
 
 def boxes_of(move: Move) -> Iterator[Box]:
-    """The boxes a move comes to once its windows are cut away."""
-    for what, ranges in parts_of(move):
-        yield box_of(move, what, ranges)
+    """The boxes a move comes to once its windows are cut away; spare lanes go with what they follow."""
+    parts = list(parts_of(move))
+    joined = lane_parts(move, parts)
+    for k, (what, ranges) in enumerate(parts):
+        if k in joined:
+            continue
+        lanes = 0
+        for lane, copy in joined.items():
+            if copy == k:
+                lanes = sum(
+                    (stop - start) * move.width
+                    for name, (start, stop) in parts[lane][1].items()
+                    if (start, stop) != ranges[name]
+                )
+        yield box_of(move, what, ranges)._replace(lanes=lanes, lane=move.width if lanes else 0)
 
 
-Ranges = dict[str, tuple[int, int]]
+def lane_parts(move: Move, parts: list[tuple[str, Ranges]]) -> dict[int, int]:
+    """Which parts are spare lanes right behind the bytes of a copied part: ``{position: position of the copy}``."""
+    found: dict[int, int] = {}
+    copies = [(k, ranges) for k, (what, ranges) in enumerate(parts) if what == "copy"]
+    for k, (what, ranges) in enumerate(parts):
+        if what != "lane" or move.lookup:
+            continue
+        for other, copied in copies:
+            differ = [name for name in ranges if ranges[name] != copied[name]]
+            if len(differ) == 1 and move.atoms[differ[0]].dst == move.width:
+                (first, last), (start, _) = copied[differ[0]], ranges[differ[0]]
+                if first == 0 and last == start:
+                    found[k] = other
+    return found
+
 
 
 def parts_of(move: Move) -> Iterator[tuple[str, Ranges]]:
@@ -308,19 +342,31 @@ def tile_boxes(move: Move) -> Iterator[Box]:
 
 
 def segment_of(box: Box) -> Segment:
-    """Share the loops of a box out between rows and the work of one row."""
-    inner = len(box.axes)
-    size = box.width
-    while inner and size < _INNER_BYTES:
-        inner -= 1
-        size *= box.axes[inner].extent
-    while inner < len(box.axes):
-        few = prod(axis.extent for axis in box.axes[:inner]) < _FEW_ROWS
+    """Share the loops of a box out between rows and the work of one row.
+
+    Loops that step less than a line on either side belong to the row: whoever has a line in the cache uses it up.
+    """
+    rows = [axis for axis in box.axes if not is_near(axis)]
+    inner = [axis for axis in box.axes if is_near(axis)]
+    while inner:
+        size = box.width * prod(axis.extent for axis in inner)
+        few = prod(axis.extent for axis in rows) < _FEW_ROWS
         if size <= (_SHARED_BYTES if few else _ROW_BYTES):
             break
-        size //= box.axes[inner].extent
-        inner += 1
-    return Segment(box.axes[:inner], (box._replace(axes=loop_order(box.axes[inner:])),))
+        longest = max(inner, key=lambda axis: axis.extent)
+        inner.remove(longest)
+        rows.append(longest)
+    # The driver joins rows along the innermost row axis, so a row alone may be small.
+    size = box.width * prod(axis.extent for axis in inner)
+    while rows and size * rows[-1].extent < _INNER_BYTES:
+        inner.insert(0, rows.pop())
+        size *= inner[0].extent
+    return Segment(tuple(rows), (box._replace(axes=loop_order(tuple(inner))),))
+
+
+def is_near(axis: Axis) -> bool:
+    """Whether neighbours along this axis share a line of the cache, on either side."""
+    return 0 < min(abs(axis.src), abs(axis.dst)) < _LINE_BYTES
 
 
 def loop_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:

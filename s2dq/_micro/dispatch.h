@@ -14,6 +14,9 @@
 typedef struct {
     /* Granules through any number of loops. */
     void (*copy)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width);
+    /* The same, and behind each run `lanes` bytes of fill, an element at a time. */
+    void (*copy_lanes)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
+                       int64_t lanes, const uint8_t *fill, int64_t element);
     /* The runner of a tile, one that stores past the caches, one for the ends of the source, and that of a network.
      * NULL where there is none. */
     s2dq_tile_runner (*tile)(const s2dq_tile *tile);
@@ -28,9 +31,12 @@ typedef struct {
 
 static s2dq_kernels s2dq_kernels_of(int isa)
 {
-    s2dq_kernels kernels = {.copy = s2dq_copy};
+    s2dq_kernels kernels = {.copy = s2dq_copy, .copy_lanes = s2dq_copy_lanes};
 #if defined(S2DQ_X86)
-    if (isa >= S2DQ_ISA_AVX2) kernels.copy = s2dq_avx2_copy;
+    if (isa >= S2DQ_ISA_AVX2) {
+        kernels.copy = s2dq_avx2_copy;
+        kernels.copy_lanes = s2dq_avx2_copy_lanes;
+    }
     if (isa == S2DQ_ISA_AVX512VBMI) {
         kernels.copy = s2dq_512_copy;
         kernels.tile = s2dq_512_runner;

@@ -1,10 +1,12 @@
 /* Portable micro-kernels: plain C loops that a compiler can vectorise, the floor every other variant must match.
  *
- * s2dq_copy    move granules of `width` bytes through up to any number of loops
- * s2dq_lookup  the same for single bytes, each sent through the 256-byte table its loop position selects
+ * s2dq_copy        move granules of `width` bytes through any number of loops
+ * s2dq_copy_lanes  the same, and fill the spare lanes behind each run of them
+ * s2dq_lookup      the same for single bytes, each sent through the 256-byte table its loop position selects
  *
  * Requires: source and destination do not overlap, all addresses the loops reach are valid, extents >= 1.
- * Guarantees: reads and writes exactly the granules named by the loops, any alignment, any sign of a source step.
+ * Guarantees: writes exactly the granules named by the loops and reads them, or bytes between two of them less than a
+ * line apart; any alignment, any sign of a source step.
  */
 #ifndef S2DQ_PORTABLE_H
 #define S2DQ_PORTABLE_H
@@ -18,10 +20,8 @@ typedef struct {
     uint64_t half[2];
 } s2dq_u128;
 
-/* Inner extent from which a two-axis transpose is cut into tiles, and the length of a tile. */
-#define S2DQ_TILE 64
-/* A transpose with fewer outer steps than this reads each far-apart line too seldom for tiles to pay. */
-#define S2DQ_TILE_OUTER 16
+/* Rows and columns of bytes that a transpose works on at a time: lines of both sides stay in the first cache. */
+#define S2DQ_BLOCK 64
 
 /* One granule of constant size: memcpy becomes a single load and store. */
 #define S2DQ_MOVE_ONE(T, D, S)          \
@@ -132,44 +132,235 @@ static int s2dq_merge(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT s
     return 0;
 }
 
-/* Two loops. Which of them runs inside is free: bytes move, order does not matter. */
-static void s2dq_plane(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, s2dq_axis outer,
-                       s2dq_axis inner, int64_t width)
+/* ------------------------------------------------------------------------------------------------ transpose */
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define S2DQ_BIG_ENDIAN 1
+#else
+#define S2DQ_BIG_ENDIAN 0
+#endif
+
+/* Swaps the bits of `low` under `mask` << shift with those of `high` under `mask`. */
+#define S2DQ_SWAP(LOW, HIGH, SHIFT, MASK)                                \
+    do {                                                                 \
+        const uint64_t moved_ = (((LOW) >> (SHIFT)) ^ (HIGH)) & (MASK);   \
+        (HIGH) ^= moved_;                                                \
+        (LOW) ^= moved_ << (SHIFT);                                      \
+    } while (0)
+
+/* Eight bytes of a row. */
+static inline uint64_t s2dq_word(const uint8_t *p)
 {
-    if (inner.dst == width && outer.dst == inner.extent * width && outer.src == width &&
-        s2dq_merge(dst, src, outer.extent, inner.extent, inner.src, width))
-        return;
-    if (inner.extent < outer.extent && inner.extent <= 8) {
-        s2dq_axis swap = outer;
-        outer = inner;
-        inner = swap;
+    uint64_t word;
+    memcpy(&word, p, 8);
+    return word;
+}
+
+/* Transposes a square of 8 x 8 bytes: words are matrices of bytes, halved three times. */
+static inline void s2dq_turn(uint64_t *v)
+{
+    for (int i = 0; i < 4; i++) S2DQ_SWAP(v[i], v[i + 4], 32, UINT64_C(0x00000000FFFFFFFF));
+    for (int i = 0; i < 8; i += 4) {
+        S2DQ_SWAP(v[i], v[i + 2], 16, UINT64_C(0x0000FFFF0000FFFF));
+        S2DQ_SWAP(v[i + 1], v[i + 3], 16, UINT64_C(0x0000FFFF0000FFFF));
     }
-    if (outer.extent < S2DQ_TILE_OUTER || inner.extent <= S2DQ_TILE || inner.src == width) {
-        for (int64_t i = 0; i < outer.extent; i++)
-            s2dq_run(dst + i * outer.dst, src + i * outer.src, inner.extent, inner.dst, inner.src, width);
-        return;
+    for (int i = 0; i < 8; i += 2) S2DQ_SWAP(v[i], v[i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
+}
+
+/* A square of 8 x 8 bytes: column j goes to dst + j * ds. */
+static inline void s2dq_square_1(uint8_t *dst, const uint8_t *src, int64_t ds, int64_t ss)
+{
+    uint64_t v[8];
+    for (int i = 0; i < 8; i++) v[i] = s2dq_word(src + i * ss);
+    s2dq_turn(v);
+    for (int i = 0; i < 8; i++) memcpy(dst + i * ds, &v[i], 8);
+}
+
+/* The same of 4 x 4 elements of 2 bytes. */
+static inline void s2dq_square_2(uint8_t *dst, const uint8_t *src, int64_t ds, int64_t ss)
+{
+    uint64_t v[4];
+    for (int i = 0; i < 4; i++) v[i] = s2dq_word(src + i * ss);
+    for (int i = 0; i < 2; i++) S2DQ_SWAP(v[i], v[i + 2], 32, UINT64_C(0x00000000FFFFFFFF));
+    for (int i = 0; i < 4; i += 2) S2DQ_SWAP(v[i], v[i + 1], 16, UINT64_C(0x0000FFFF0000FFFF));
+    for (int i = 0; i < 4; i++) memcpy(dst + i * ds, &v[i], 8);
+}
+
+/* Squares over a plane, block by block; the last ones of each direction overlap those before.
+ * Requires W * extent >= 8 on both sides. */
+#define S2DQ_DEFINE_TRANSPOSE(W)                                                                                   \
+    static void s2dq_transpose_##W(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns)            \
+    {                                                                                                              \
+        const int64_t side = 8 / W, block = S2DQ_BLOCK / W;                                                        \
+        for (int64_t c = 0; c < columns.extent; c += block) {                                                      \
+            const int64_t c_end = columns.extent - c < block ? columns.extent : c + block;                         \
+            for (int64_t r = 0; r < rows.extent; r += block) {                                                     \
+                const int64_t r_end = rows.extent - r < block ? rows.extent : r + block;                           \
+                for (int64_t j = c; j < c_end; j += side) {                                                        \
+                    const int64_t column = j > columns.extent - side ? columns.extent - side : j;                  \
+                    for (int64_t i = r; i < r_end; i += side) {                                                    \
+                        const int64_t row = i > rows.extent - side ? rows.extent - side : i;                       \
+                        s2dq_square_##W(dst + column * columns.dst + row * W, src + row * rows.src + column * W,   \
+                                        columns.dst, rows.src);                                                    \
+                    }                                                                                              \
+                }                                                                                                  \
+            }                                                                                                      \
+        }                                                                                                          \
     }
-    /* A transpose: visit the far-apart source lines a tile at a time, while they are still in the first cache. */
-    for (int64_t j = 0; j < inner.extent; j += S2DQ_TILE) {
-        int64_t left = inner.extent - j < S2DQ_TILE ? inner.extent - j : S2DQ_TILE;
-        for (int64_t i = 0; i < outer.extent; i++)
-            s2dq_run(dst + i * outer.dst + j * inner.dst, src + i * outer.src + j * inner.src, left, inner.dst,
-                     inner.src, width);
+
+S2DQ_DEFINE_TRANSPOSE(1)
+S2DQ_DEFINE_TRANSPOSE(2)
+
+/* Rows of 5 to 8 bytes split into streams: byte place[k] of each row belongs to stream k, at dst + offset[k].
+ * Requires 8 rows, in ascending order. */
+static void s2dq_scatter(uint8_t *dst, const uint8_t *src, const int64_t *offset, const int *place, int streams,
+                         s2dq_axis rows)
+{
+    int last = 0;
+    for (int k = 0; k < streams; k++)
+        if (place[k] > last) last = place[k];
+    for (int64_t r = 0; r < rows.extent; r += 8) {
+        const int64_t row = r > rows.extent - 8 ? rows.extent - 8 : r;
+        uint64_t v[8];
+        for (int i = 0; i < 7; i++) v[i] = s2dq_word(src + (row + i) * rows.src);
+        if (row < rows.extent - 8) /* the last row of all is read from its end on, nothing lies behind it */
+            v[7] = s2dq_word(src + (row + 7) * rows.src);
+        else
+            v[7] = s2dq_word(src + (row + 7) * rows.src + last - 7) >> 8 * (7 - last);
+        s2dq_turn(v);
+        for (int k = 0; k < streams; k++) memcpy(dst + offset[k] + row, &v[place[k]], 8);
     }
 }
 
+/* ------------------------------------------------------------------------------------------- choice of the loops */
+
+/* Streams merged into one, or a transpose: the innermost loop of the result and the one that is dense in the source
+ * become a kernel. Returns whether there is one. */
+static int s2dq_try_plane(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+{
+    const int64_t w = whole->width;
+    s2dq_box box;
+    s2dq_position at;
+    int other = 1;
+    if (w > 8 || whole->count < 2 || whole->axes[0].dst != w) return 0;
+    while (other < whole->count && whole->axes[other].src != w) other++;
+    if (other == whole->count) return 0;
+    const s2dq_axis rows = whole->axes[0], columns = whole->axes[other];
+    const int transposed = !S2DQ_BIG_ENDIAN && w <= 2 && rows.extent * w >= 8 && columns.extent * w >= 8;
+    const int merged = columns.dst == w * rows.extent &&
+                       ((rows.extent <= 4 && w == 1) || (rows.extent == 2 && (w == 2 || w == 4)));
+    if (!transposed && !merged) return 0;
+    s2dq_assign(&box, whole);
+    s2dq_drop(&box, other);
+    s2dq_drop(&box, 0);
+    s2dq_order(&box, rows.extent * columns.extent * w);
+    s2dq_start(&at, &box, 0);
+    do {
+        if (merged) s2dq_merge(dst + at.dst, src + at.src, columns.extent, rows.extent, rows.src, w);
+        else if (w == 1) s2dq_transpose_1(dst + at.dst, src + at.src, rows, columns);
+        else s2dq_transpose_2(dst + at.dst, src + at.src, rows, columns);
+    } while (s2dq_next(&at, &box, 0));
+    return 1;
+}
+
+/* One stream split by rows of 5 to 8 bytes; the loops that step inside of a row are the streams. */
+static int s2dq_try_scatter(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+{
+    s2dq_box box;
+    s2dq_position at;
+    int64_t offset[8] = {0};
+    int place[8] = {0}, streams = 1;
+    if (S2DQ_BIG_ENDIAN || whole->width != 1 || whole->count < 2 || whole->axes[0].dst != 1) return 0;
+    const s2dq_axis rows = whole->axes[0];
+    if (rows.src < 5 || rows.src > 8 || rows.extent < 8) return 0;
+    box.width = 1;
+    box.count = 0;
+    for (int a = 1; a < whole->count; a++) {
+        const s2dq_axis axis = whole->axes[a];
+        if (axis.src <= 0 || axis.src >= rows.src || streams * axis.extent > rows.src) {
+            box.axes[box.count++] = axis;
+            continue;
+        }
+        for (int k = streams; k < streams * axis.extent; k++) {
+            place[k] = place[k - streams] + (int)axis.src;
+            offset[k] = offset[k - streams] + axis.dst;
+            if (place[k] >= rows.src) return 0;
+        }
+        streams *= (int)axis.extent;
+    }
+    if (streams < 3) return 0;
+    s2dq_order(&box, rows.extent * streams);
+    s2dq_start(&at, &box, 0);
+    do s2dq_scatter(dst + at.dst, src + at.src, offset, place, streams, rows);
+    while (s2dq_next(&at, &box, 0));
+    return 1;
+}
+
+/* Takes the loop to run innermost out of a box: the one of the result, or the longest where that is too short to pay
+ * for its restart. */
+static s2dq_axis s2dq_take_inner(s2dq_box *box)
+{
+    int best = 0;
+    if (box->count == 0) return s2dq_once;
+    if (box->axes[0].extent <= 8)
+        for (int a = 1; a < box->count; a++)
+            if (box->axes[a].extent > box->axes[best].extent) best = a;
+    const s2dq_axis inner = box->axes[best];
+    s2dq_drop(box, best);
+    return inner;
+}
+
+/* A box of any loops. */
+static void s2dq_copy_box(uint8_t *dst, const uint8_t *src, s2dq_box *box)
+{
+    s2dq_position at;
+    if (s2dq_try_plane(dst, src, box) || s2dq_try_scatter(dst, src, box)) return;
+    const s2dq_axis inner = s2dq_take_inner(box);
+    s2dq_order(box, box->width * inner.extent);
+    const s2dq_axis outer = s2dq_axis_at(box, 0);
+    s2dq_start(&at, box, 1);
+    do {
+        for (int64_t i = 0; i < outer.extent; i++)
+            s2dq_run(dst + at.dst + i * outer.dst, src + at.src + i * outer.src, inner.extent, inner.dst, inner.src,
+                     box->width);
+    } while (s2dq_next(&at, box, 1));
+}
+
+/* Move the granules of a box.
+ * IN: src; axes[0 .. count), outermost first; width, bytes of a granule.
+ * OUT: dst, exactly the granules named by the loops.
+ * Requires: no overlap of src and dst, distinct places in dst, extents >= 1. */
 static void s2dq_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
 {
-    if (count == 0) {
-        memcpy(dst, src, (size_t)width);
-    } else if (count == 1) {
-        s2dq_run(dst, src, axes->extent, axes->dst, axes->src, width);
-    } else if (count == 2) {
-        s2dq_plane(dst, src, axes[0], axes[1], width);
-    } else {
+    s2dq_box box;
+    if (count > S2DQ_BOX_AXES) {
         for (int64_t i = 0; i < axes->extent; i++)
             s2dq_copy(dst + i * axes->dst, src + i * axes->src, axes + 1, count - 1, width);
+        return;
     }
+    box.width = width;
+    s2dq_simplify(&box, axes, count);
+    s2dq_copy_box(dst, src, &box);
+}
+
+/* The same, and fill the spare lanes behind each run of bytes that the granules make without a gap.
+ * IN: as above; lanes, bytes of them behind each run; fill, their element, of `element` bytes.
+ * OUT: dst, exactly the granules and the lanes.
+ * Requires: as above; element divides lanes; loops outside of a run step over its lanes too. */
+static void s2dq_copy_lanes(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
+                            int64_t lanes, const uint8_t *fill, int64_t element)
+{
+    s2dq_box box, spare;
+    if (count > S2DQ_BOX_AXES) {
+        for (int64_t i = 0; i < axes->extent; i++)
+            s2dq_copy_lanes(dst + i * axes->dst, src + i * axes->src, axes + 1, count - 1, width, lanes, fill, element);
+        return;
+    }
+    box.width = width;
+    s2dq_simplify(&box, axes, count);
+    const int64_t start = s2dq_lanes_of(&spare, &box, lanes, element);
+    s2dq_copy_box(dst, src, &box);
+    s2dq_copy_box(dst + start, fill, &spare);
 }
 
 static void s2dq_lookup(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
