@@ -161,8 +161,8 @@ cdef enum:
     BUFFER_T = 2
     BUFFER_F = 3
     SEEN_AXES = 16               # calls with more are not remembered
-    MEMO_CALLS = 256             # arguments an operator remembers
-    MEMO_ARRAYS = 16             # and arrays for each of them
+    MEMO_CALLS = 64              # arguments an operator remembers
+    MEMO_ARRAYS = 8              # and arrays for each of them
     MAX_AXES = 64                # every axis has an extent of 2 at least, and no result has 2**63 bytes
 
 cdef int64_t FAR = 640 << 10         # results of this size and their sources do not stay in the nearer caches
@@ -862,9 +862,9 @@ cdef class Memo:
         cdef cnp.ndarray result
         cdef tuple key = None
         cdef int threads = 0
-        if type(x) is cnp.ndarray:
+        if type(x) is cnp.ndarray and known_threads(num_threads, &threads):
             key = plain(arguments, 0)
-        if key is not None and known_threads(num_threads, &threads):
+        if key is not None:
             seen = self._find(key, <cnp.ndarray>x)
             if seen is not None:
                 result = seen.result_for(<const uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>x), out)
@@ -876,10 +876,19 @@ cdef class Memo:
                     buffers.tables = buffers.fill
                     execute(seen.program, &buffers, threads)
                     return result
-        returned, view, written, program, fill = self.check(x, out, num_threads, arguments)
-        if key is not None and program is not None and cnp.PyArray_NDIM(view) <= SEEN_AXES >= cnp.PyArray_NDIM(written):
-            self._remember(key, Seen(view, written, program, fill))
-        return returned
+        # What is remembered is what was checked: the frozen arguments, which nobody can change in between. Not for
+        # objects, which may themselves be lists to pad with.
+        if key is not None and not x.dtype.hasobject:
+            try:
+                returned, view, written, program, fill = self.check(x, out, num_threads, key)
+            except Exception:
+                pass
+            else:
+                if program is not None and max(cnp.PyArray_NDIM(view), cnp.PyArray_NDIM(written)) <= SEEN_AXES:
+                    self._remember(key, view, Seen(view, written, program, fill))
+                return returned
+        # Also for the message of a call that failed: it shows the arguments as the caller wrote them.
+        return self.check(x, out, num_threads, arguments)[0]
 
     cdef Seen _find(self, tuple key, cnp.ndarray x):
         cdef Seen seen
@@ -890,8 +899,9 @@ cdef class Memo:
                     return seen
         return None
 
-    cdef void _remember(self, tuple key, Seen seen):
-        cdef tuple known = self.calls.get(key, ())
+    cdef void _remember(self, tuple key, cnp.ndarray x, Seen seen):
+        cdef Seen other
+        cdef list known = [other for other in self.calls.get(key, ()) if not other.fits(x)]
         if not known and len(self.calls) >= MEMO_CALLS:
             self.calls.clear()
         self.calls[key] = (seen, *known[:MEMO_ARRAYS - 1])
@@ -909,23 +919,22 @@ cdef bint known_threads(num_threads, int *threads):
 
 cdef tuple plain(arguments, int depth):
     """`arguments` as a tuple of plain integers, strings, None, and such tuples; None where one is anything else."""
+    cdef tuple given = tuple(arguments)  # a list may change while it is looked at
     cdef list frozen = None
-    cdef Py_ssize_t k = 0
-    for argument in arguments:
+    cdef Py_ssize_t k
+    for k in range(len(given)):
+        argument = given[k]
         kind = type(argument)
         if kind is list or kind is tuple:
             inner = plain(argument, depth + 1) if depth < 2 else None
             if inner is None:
                 return None
             if frozen is None:
-                frozen = list(arguments)
-            if k >= len(frozen):  # a list that another thread makes longer
-                return None
+                frozen = list(given)
             frozen[k] = inner
         elif kind is not int and kind is not str and argument is not None:
             return None
-        k += 1
-    return tuple(arguments if frozen is None else frozen)
+    return given if frozen is None else tuple(frozen)
 
 
 # --------------------------------------------------------------------------------------------------- threads

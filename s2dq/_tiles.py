@@ -13,7 +13,7 @@ that leave the nearest cache before their neighbours are used. Shuffles cost not
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import pairwise, permutations
+from itertools import combinations, pairwise, permutations
 from math import prod
 from typing import NamedTuple
 
@@ -393,7 +393,7 @@ def cheapest_order(loops: list[Loop], tile: Tile | Network) -> tuple[list[Loop],
     best, least = loops, float("inf")
     for order in permutations(inner):
         # Blocks of an axis stay inside of that axis.
-        if any(a.of == b.of and a.count < b.count for a, b in pairwise(order)):
+        if any(a.of == b.of and a.count < b.count for a, b in combinations(order, 2)):
             continue
         cost = restarts(order) + misses(order, tile)
         if cost < least:

@@ -44,6 +44,18 @@ class Arena:
         start = 0 if end == "low" else self.memory.size - size
         return self.memory[start : start + size].view(dtype).reshape(shape)
 
+    def place_steps(self, shape, dtype, steps, end):
+        """Return an array of these byte steps, in poisoned memory, whose lowest or highest byte borders a page."""
+        dtype = np.dtype(dtype)
+        reach = [(extent - 1) * step for extent, step in zip(shape, steps, strict=True)]
+        low = sum(step for step in reach if step < 0)
+        size = sum(map(abs, reach)) + dtype.itemsize
+        if size > self.memory.size:
+            raise ValueError(f"{size} bytes do not fit into an arena of {self.memory.size}")
+        self.memory[...] = POISON
+        start = 0 if end == "low" else self.memory.size - size
+        return np.ndarray(shape, dtype, self.memory, start - low, steps)
+
     def untouched_outside(self, array):
         """True where every byte of the arena that is not part of `array` still holds the poison."""
         start = array.ctypes.data - self.memory.ctypes.data

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from guarded import run_child
+from s2dq import _kernels
 
 INNERMOST = 70
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs mprotect")
@@ -21,7 +22,7 @@ def run_between_guards(first, last):
 
     import s2dq
     from guarded import Arena
-    from s2dq import reference
+    from s2dq import _kernels, reference
 
     rng = np.random.default_rng(20250301)
     source, target = Arena(1 << 17), Arena(1 << 17)
@@ -81,7 +82,114 @@ def run_between_guards(first, last):
                     assert out.tobytes() == expected.tobytes(), case
                     assert x.tobytes() == data.tobytes(), f"{case}: the source was changed"
                     assert source.untouched_outside(x) and target.untouched_outside(out), f"{case}: bytes outside"
-    print(calls)
+    print(calls, _kernels.isa())
+
+
+def run_larger_between_guards(first, last):
+    """The same with several KB: whole tiles fit, and only those at the ends must not read on."""
+    import numpy as np
+
+    import s2dq
+    from guarded import Arena
+    from s2dq import _kernels, reference
+
+    rng = np.random.default_rng(20250301)
+    planes, to_words = {"data_format": "NCHW"}, {"out_format": "NCHW_VECT_C"}
+
+    def cases(k):
+        """(operator, shape of x, args, kwargs)"""
+        yield "space_to_depth", (1, 70, 28, k), (2,), {}
+        yield "space_to_depth", (1, k, 40, 40), (2,), planes
+        yield "depth_to_space", (1, 16, 20, k), (2,), planes
+        yield "depth_to_space", (1, 64, 7, k), (4,), {**planes, "mode": "CRD"}
+        yield "depth_to_space", (2, 6, 20, 4 * k), (2,), {"mode": ("DCR", "CRD", "focus")[k % 3]}
+        yield "space_to_depth", (1, 9, 12, k), (3,), {"mode": "CRD"}
+        yield "space_to_depth", (1, 4, 12, 3 * k), (3,), {**planes, "mode": "CRD"}
+        yield "space_to_depth", (1, 17, 20, k), (1,), {"out_format": "NCHW"}
+        yield "space_to_depth", (1, k, 17, 20), (1,), {**planes, "out_format": "NHWC"}
+        yield "space_to_depth", (2, 8, 12, k), (2,), to_words
+        yield "space_to_depth", (1, 20, 2 * k, 3), (2,), {**to_words, "vect": (4, 16)[k % 2]}
+        yield "space_to_depth", (1, 9, 4 * k + 1, 3), (2,), {"paddings": [[1, 2], [3, 0]], "pad_value": 7}
+        yield "space_to_depth", (2, 3, 19, k), (2,), {**planes, "paddings": [[0, 1], [1, 2 - (k + 1) % 2]]}
+        yield "depth_to_space", (1, 12, 21, k), (2,), {**planes, "crops": [[1, 2], [0, k]]}
+        yield "pack_vect_c", (1, k, 12, 13), (), {"vect": 32}
+        yield "pack_vect_c", (2, 12, 13, k), ("NHWC",), {"vect": 32, "pad_value": 5}
+        yield "unpack_vect_c", (1, -(-k // 32), 12, 13, 32), (), {"channels": k}
+        yield "unpack_vect_c", (2, -(-k // 4), 12, 13, 4), ("NHWC",), {"channels": k}
+        yield "space_to_batch_nd", (2, 17, 10, k), ([3, 2], [[1, 0], [1, 3]]), {}
+        yield "batch_to_space_nd", (6, 9, 11, k), ([3, 2], [[1, 4], [0, 3]]), {}
+
+    def chained(extents, first):
+        steps = [first]
+        for extent in extents[:0:-1]:
+            steps.append(steps[-1] * extent)
+        return steps[::-1]
+
+    def arrangements(shape, itemsize):
+        """Byte steps: as usual, backward, mirrored, a crop of a larger frame, every second element, axes rolled."""
+        plain = chained(shape, itemsize)
+        yield plain
+        yield [-step for step in plain]
+        yield [*plain[:-2], -plain[-2], plain[-1]]
+        yield [*plain[:-1], -plain[-1]]
+        yield chained([extent + 5 for extent in shape], itemsize)
+        yield chained(shape, 2 * itemsize)
+        yield [*chained((*shape[1:], shape[0]), itemsize)[-1:], *chained((*shape[1:], shape[0]), itemsize)[:-1]]
+
+    calls = 0
+    for k in range(first, last):
+        for number, (name, shape, args, kwargs) in enumerate(cases(k)):
+            dtype = ("i1", "i1", "i1", "i2", "f4")[(k + number) % 5]
+            data = rng.integers(0, 64, int(np.prod(shape)) * np.dtype(dtype).itemsize, np.uint8)
+            data = data.view(dtype).reshape(shape)
+            expected = getattr(reference, name)(data, *args, **kwargs)
+            steps = list(arrangements(shape, data.itemsize))
+            target = Arena(expected.nbytes)
+            for choice in (0, 1 + (k + number) % (len(steps) - 1)):
+                source = Arena(2 * data.nbytes + sum((extent + 5) * step for extent, step in zip(shape, steps[4])))
+                for end in ("low", "high"):
+                    x = source.place_steps(shape, dtype, steps[choice], end)
+                    x[...] = data
+                    before = source.memory.copy()
+                    out = target.place(expected.shape, dtype, end)
+                    getattr(s2dq, name)(x, *args, **kwargs, out=out)
+                    calls += 1
+                    case = f"{name}{shape} {dtype} {args} {kwargs} steps {steps[choice]} at the {end} end"
+                    assert out.tobytes() == expected.tobytes(), case
+                    assert np.array_equal(source.memory, before), f"{case}: the source was changed"
+                    assert target.untouched_outside(out), f"{case}: bytes outside"
+    print(calls, _kernels.isa())
+
+
+def run_large_between_guards():
+    """Results of more than 16 MiB, which go past the caches in whole lines; neither end of a row is aligned."""
+    import numpy as np
+
+    import s2dq
+    from guarded import Arena
+    from s2dq import _kernels, reference
+
+    rng = np.random.default_rng(20250301)
+    cases = [
+        ("space_to_depth", (1, 2370, 2370, 3), (2,), {}),
+        ("space_to_depth", (1, 3, 2402, 2402), (2,), {"data_format": "NCHW"}),
+        ("depth_to_space", (1, 66, 514, 514), (1,), {"data_format": "NCHW"}),
+        ("depth_to_space", (1, 515, 513, 64), (4,), {"crops": [[1, 0], [3, 5]]}),
+        ("space_to_batch_nd", (1, 1027, 1031, 17), ([2, 2], [[1, 0], [0, 1]]), {}),
+    ]
+    for name, shape, args, kwargs in cases:
+        data = rng.integers(0, 256, shape, np.uint8)
+        expected = getattr(reference, name)(data, *args, **kwargs)
+        assert expected.nbytes >= 1 << 24
+        source, target = Arena(data.nbytes), Arena(expected.nbytes + 64)
+        for end, threads in (("low", 1), ("high", 2)):
+            x = source.place(shape, "u1", end)
+            x[...] = data
+            out = target.place(expected.shape, "u1", end)
+            getattr(s2dq, name)(x, *args, **kwargs, out=out, num_threads=threads)
+            assert np.array_equal(out, expected), f"{name}{shape} {args} {kwargs} at the {end} end"
+            assert source.untouched_outside(x) and target.untouched_outside(out), f"{name}{shape} {args}: bytes outside"
+    print(len(cases), _kernels.isa())
 
 
 def read_past_the_end():
@@ -101,8 +209,24 @@ def test_guard_pages_are_there():
         run_child(read_past_the_end)
 
 
+def calls_of(output):
+    """How many calls a child made, on the instruction set that this session is about."""
+    calls, isa = output.split()
+    assert isa == _kernels.isa()
+    return int(calls)
+
+
 @pytest.mark.parametrize("first", range(1, INNERMOST + 1, 35))
 def test_operators_between_guard_pages(first):
     last = min(first + 35, INNERMOST + 1)
-    calls = int(run_child(run_between_guards, first, last))
-    assert calls >= 35 * 110, calls
+    assert calls_of(run_child(run_between_guards, first, last)) >= 35 * 110
+
+
+@pytest.mark.parametrize("first", range(1, INNERMOST + 1, 35))
+def test_larger_tensors_between_guard_pages(first):
+    last = min(first + 35, INNERMOST + 1)
+    assert calls_of(run_child(run_larger_between_guards, first, last)) == 35 * 20 * 4
+
+
+def test_large_results_between_guard_pages():
+    assert calls_of(run_child(run_large_between_guards)) == 5

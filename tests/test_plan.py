@@ -7,9 +7,10 @@ import pytest
 
 import s2dq
 from checker import check
-from s2dq import _plan, operators, reference
+from s2dq import _kernels, _plan, operators, reference
 from s2dq._layout import LAYOUTS, DepthProblem, contiguous_steps, deep_digits
 from s2dq._plan import Axis, Plan, canonical, cut_deep, digit_atoms, loop_order, split_range
+from s2dq._tiles import positions
 
 # ---------------------------------------------------------------------------------------------------- windows
 
@@ -194,22 +195,48 @@ def test_plan_is_immutable_and_hashable():
 
 
 def test_plans_are_cached_in_one_bounded_place():
+    """A call like one before asks nobody; a call like one that was forgotten finds its program again."""
     x = np.zeros((1, 4, 4, 3), np.uint8)
-    operators.program_of.cache_clear()
+    forget_calls()
     for _ in range(3):
         s2dq.space_to_depth(x, 2)
     info = operators.program_of.cache_info()
-    assert (info.misses, info.hits) == (1, 2)
-    assert info.maxsize is not None
+    assert (info.misses, info.hits, info.maxsize) == (1, 0, 1024)
+    calls_of(s2dq.space_to_depth).clear()
+    for _ in range(3):
+        s2dq.space_to_depth(x, 2)
+    info = operators.program_of.cache_info()
+    assert (info.misses, info.hits) == (1, 1)
+    assert [len(known) for known in calls_of(s2dq.space_to_depth).values()] == [1]
 
 
 # --------------------------------------------------------------------------------------------------- sabotage
 
+# Operator, shape, arguments, and whether the plan is one of tiles.
 SABOTAGED = {
-    "plain": ((1, 4, 4, 4), {"block_size": 2}),
-    "padded": ((1, 3, 3, 4), {"block_size": 2, "paddings": [[1, 0], [0, 1]], "pad_value": 9}),
-    "chained": ((1, 4, 4, 3), {"block_size": 2, "out_format": "NCHW_VECT_C"}),
-}
+    "plain": ("space_to_depth", (1, 4, 4, 4), {"block_size": 2}, False),
+    "padded": ("space_to_depth", (1, 3, 3, 4), {"block_size": 2, "paddings": [[1, 0], [0, 1]], "pad_value": 9}, False),
+    "chained": ("space_to_depth", (1, 4, 4, 3), {"block_size": 2, "out_format": "NCHW_VECT_C"}, False),
+    # Seven boxes of one tile each, the last of which fills the first row.
+    "padded tiles": (
+        "space_to_depth", (1, 3, 3, 4), {"block_size": 2, "paddings": [[1, 0], [0, 1]], "pad_value": 9}, True,
+    ),
+    # Three registers in and three out, a loop inside another one that goes back, and room behind both.
+    "tiles that go back": (
+        "space_to_depth", (1, 5, 139, 1), {"block_size": 2, "paddings": [[0, 1], [0, 1]], "pad_value": 9}, True,
+    ),
+    # A pattern of a block with its channels, the lanes behind them and the padding in them.
+    "pattern": (
+        "space_to_depth",
+        (1, 5, 9, 3),
+        {"block_size": 2, "out_format": "NCHW_VECT_C", "vect": 8, "paddings": [[1, 0], [0, 1]], "pad_value": 9},
+        True,
+    ),
+    "network": ("pack_vect_c", (1, 32, 8, 9), {"vect": 32}, True),
+    "cropped tiles": (
+        "depth_to_space", (1, 8, 5, 70), {"block_size": 2, "data_format": "NCHW", "crops": [[0, 2], [0, 20]]}, True,
+    ),
+}  # fmt: skip
 
 
 def rebuilt(plan, change):
@@ -266,21 +293,171 @@ def no_sabotage(plan):
     return rebuilt(plan, lambda box: box)
 
 
+# ... and of tiles
+
+
+def first_tile(plan, change):
+    """The plan with `change` applied to the tile of one box, the first that `change` finds something to break in."""
+    done = []
+
+    def change_box(box):
+        tile = None if done or not box.tile else change(box.tile)
+        if tile is None:
+            return box
+        done.append(tile)
+        return box._replace(tile=tile)
+
+    return rebuilt(plan, change_box)
+
+
+def lanes_of(tile):
+    """``(register, lane)`` of the output bytes that are looked up and stored."""
+    for place in positions(tile.dst).values():
+        register, lane = divmod(place, 64)
+        if tile.outputs[register].fill[lane] < 0:
+            yield register, lane
+
+
+def with_output(tile, register, **changes):
+    outputs = list(tile.outputs)
+    outputs[register] = outputs[register]._replace(**changes)
+    return tile._replace(outputs=tuple(outputs))
+
+
+def wrong_index(plan):
+    """One byte of an output is looked up next to where it is."""
+    def change(tile):
+        for register, lane in lanes_of(tile):
+            table = bytearray(tile.outputs[register].low)
+            table[lane] ^= 1
+            return with_output(tile, register, low=bytes(table))
+    return first_tile(plan, change)
+
+
+def wrong_upper(plan):
+    """One byte comes from the other pair of registers."""
+    def change(tile):
+        if tile.src.registers > 2:
+            register, lane = list(lanes_of(tile))[-1]
+            return with_output(tile, register, upper=tile.outputs[register].upper ^ 1 << lane)
+    return first_tile(plan, change)
+
+
+def with_mask(side, at, mask):
+    masks = list(side.masks)
+    masks[at] = mask
+    return side._replace(masks=tuple(masks))
+
+
+def wrong_table(plan):
+    """One byte of a network's last level is looked up next to where it is."""
+    def change(network):
+        *rest, (clear, other) = network.tables
+        return network._replace(tables=(*rest, (clear, bytes([other[0] ^ 1]) + other[1:])))
+    return first_tile(plan, change)
+
+
+def unstored_byte(plan):
+    """One bit of a store mask is missing."""
+    return first_tile(plan, lambda tile: tile._replace(dst=with_mask(tile.dst, 0, tile.dst.masks[0] & ~1)))
+
+
+def unread_byte(plan):
+    """The highest bit of every tile's load masks is missing: at the ends of the source nothing else is read."""
+    def change(box):
+        last = len(box.tile.src.masks) - 1
+        mask = box.tile.src.masks[last]
+        src = with_mask(box.tile.src, last, mask ^ 1 << mask.bit_length() - 1)
+        return box._replace(tile=box.tile._replace(src=src))
+    return rebuilt(plan, change)
+
+
+def stored_too_much(plan):
+    """The last tile, which fills the first row of the result, writes one byte of the second."""
+    *rest, last = plan.segments
+    box = last.boxes[-1]
+    if not box.tile:
+        return plan
+    at = len(box.tile.dst.masks) - 1
+    mask = box.tile.dst.masks[at]
+    tile = box.tile._replace(dst=with_mask(box.tile.dst, at, mask | 1 << mask.bit_length()))
+    return Plan((*rest, last._replace(boxes=(*last.boxes[:-1], box._replace(tile=tile)))), plan.scratch)
+
+
+def moved_piece(plan):
+    """One piece of the source lies one byte further."""
+    def change(tile):
+        offsets = tile.src.offsets
+        return tile._replace(src=tile.src._replace(offsets=(offsets[0] + 1, *offsets[1:])))
+    return first_tile(plan, change)
+
+
+def wrong_fill(plan):
+    """Padding holds what spare lanes hold."""
+    def change(tile):
+        for register, output in enumerate(tile.outputs):
+            if 1 in output.fill:
+                return with_output(tile, register, fill=tuple(0 if at == 1 else at for at in output.fill))
+    return first_tile(plan, change)
+
+
+def lost_fill(plan):
+    """A spare byte is looked up like the others."""
+    def change(tile):
+        for register, output in enumerate(tile.outputs):
+            if 1 in output.fill:
+                return with_output(tile, register, fill=tuple(-1 if at == 1 else at for at in output.fill))
+    return first_tile(plan, change)
+
+
+def backs_forgotten(plan, *names):
+    def change(box):
+        return box._replace(axes=tuple(axis._replace(**dict.fromkeys(names, 0)) for axis in box.axes))
+    return rebuilt(plan, change)
+
+
+def forgotten_src_back(plan):
+    """The last turn of a loop writes where it should, and reads on."""
+    return backs_forgotten(plan, "src_back")
+
+
+def forgotten_dst_back(plan):
+    """The last turn of a loop reads what it should, and writes on."""
+    return backs_forgotten(plan, "dst_back")
+
+
+def calls_of(operator):
+    """What the memo of an operator holds."""
+    return getattr(operators, f"_{operator.__name__}").__self__.calls
+
+
+def forget_calls():
+    for name in operators.__all__:
+        calls_of(getattr(s2dq, name)).clear()
+    operators.program_of.cache_clear()
+
+
 def run_checker(monkeypatch, rng, sabotage, case):
-    shape, arguments = SABOTAGED[case]
+    name, shape, arguments, tiles = SABOTAGED[case]
+    means = _kernels.tile_means()
+    if tiles and not means:
+        pytest.skip("this instruction set runs no tile programs")
+    if case == "network" and not means[0]:
+        pytest.skip("this instruction set runs no networks")
     changed = []
 
-    def broken(problem):
-        plan = _plan.plan_depth(problem)
+    def broken(problem, **_):
+        plan = _plan.plan_depth(problem, tiles=_plan.Means(*means) if tiles else None)
+        assert any(box.tile for segment in plan.segments for box in segment.boxes) == tiles
         changed.append(sabotage(plan) != plan)
         return sabotage(plan)
 
     monkeypatch.setattr(operators, "plan_depth", broken)
-    operators.program_of.cache_clear()
+    forget_calls()
     try:
-        check(s2dq.space_to_depth, shape, np.int8, arguments, reference.space_to_depth, rng=rng)
+        check(getattr(s2dq, name), shape, np.int8, arguments, getattr(reference, name), rng=rng)
     finally:
-        operators.program_of.cache_clear()
+        forget_calls()
         assert changed, "the planner was never asked"
     return any(changed)
 
@@ -301,8 +478,48 @@ def test_checker_accepts_the_real_plan(monkeypatch, rng, case):
         (lost_box, "padded"),
         (lost_box, "chained"),
         (short_loop, "chained"),
+        (wrong_index, "padded tiles"),
+        (wrong_index, "tiles that go back"),
+        (wrong_index, "pattern"),
+        (wrong_index, "cropped tiles"),
+        (wrong_upper, "tiles that go back"),
+        (wrong_upper, "cropped tiles"),
+        (unstored_byte, "padded tiles"),
+        (unstored_byte, "pattern"),
+        (unstored_byte, "cropped tiles"),
+        (wrong_table, "network"),
+        (moved_piece, "network"),
+        (short_loop, "network"),
+        (forgotten_src_back, "network"),
+        (unread_byte, "padded tiles"),
+        (unread_byte, "pattern"),
+        (stored_too_much, "padded tiles"),
+        (moved_piece, "pattern"),
+        (moved_piece, "cropped tiles"),
+        (short_loop, "tiles that go back"),
+        (short_loop, "pattern"),
+        (short_loop, "cropped tiles"),
+        (forgotten_src_back, "tiles that go back"),
+        (forgotten_dst_back, "tiles that go back"),
+        (wrong_fill, "pattern"),
+        (lost_fill, "pattern"),
+        (shifted_source, "padded tiles"),
+        (lost_box, "padded tiles"),
+        (lost_box, "pattern"),
     ],
 )
 def test_checker_notices_sabotage(monkeypatch, rng, sabotage, case):
-    with pytest.raises(AssertionError, match="space_to_depth"):
+    with pytest.raises(AssertionError, match=f"\n{SABOTAGED[case][0]}: shape"):
         run_checker(monkeypatch, rng, sabotage, case)
+
+
+def test_checker_notices_a_lost_pattern_entry(monkeypatch, rng):
+    """A tile made of all but the last byte of its pattern."""
+    real = _plan.tile_of
+
+    def shorter(axes, width, pattern, *rest):
+        return real(axes, width, pattern[:-1] or pattern, *rest)
+
+    monkeypatch.setattr(_plan, "tile_of", shorter)
+    with pytest.raises(AssertionError, match=r"\nspace_to_depth: shape"):
+        run_checker(monkeypatch, rng, no_sabotage, "pattern")

@@ -1,0 +1,751 @@
+"""Calls like one before: an operator remembers them, and nobody can tell but by the clock.
+
+Each test makes a good call first, so that it is remembered, and then another that must not be taken for it.
+"""
+
+import gc
+import sys
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import s2dq
+from guarded import run_child
+from s2dq import _kernels, operators, reference
+
+OPERATORS = {
+    "space_to_depth": ((2, 4, 6, 3), {"block_size": 2}),
+    "depth_to_space": ((2, 3, 2, 12), {"block_size": 2, "crops": [[1, 0], [0, 3]]}),
+    "space_to_batch_nd": ((2, 4, 6, 3), {"block_shape": [2, 3], "paddings": [[1, 1], [0, 3]]}),
+    "space_to_batch": ((2, 4, 6, 3), {"block_shape": [2, 3], "paddings": [[1, 1], [0, 3]], "pad_value": 4}),
+    "batch_to_space_nd": ((12, 2, 2, 3), {"block_shape": [2, 3], "crops": [[1, 1], [0, 3]]}),
+    "batch_to_space": ((12, 2, 2, 3), {"block_shape": (2, 3), "crops": ((0, 0), (0, 3))}),
+    "pack_vect_c": ((2, 6, 2, 3), {"vect": 8, "pad_value": 5}),
+    "unpack_vect_c": ((2, 2, 2, 3, 4), {"channels": 7}),
+}
+each_operator = pytest.mark.parametrize("name", OPERATORS)
+REFERENCES = {"space_to_batch": "space_to_batch_nd", "batch_to_space": "batch_to_space_nd"}
+
+
+def calls_of(name):
+    """What the memo of an operator holds: {arguments: (one entry per kind of array, ...)}."""
+    return getattr(operators, f"_{name}").__self__.calls
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """No test remembers what another one did."""
+    for name in OPERATORS:
+        calls_of(name).clear()
+    operators.program_of.cache_clear()
+
+
+def source(name, dtype="int8", shape=None):
+    shape = shape or OPERATORS[name][0]
+    return np.arange(1, 1 + np.prod(shape)).reshape(shape).astype(dtype)
+
+
+def run(name, x, **more):
+    return getattr(s2dq, name)(x, **{**OPERATORS[name][1], **more})
+
+
+def answer(name, x, **more):
+    return getattr(reference, REFERENCES.get(name, name))(x, **{**OPERATORS[name][1], **more})
+
+
+def outcome(call, *args, **kwargs):
+    """What a call gives: its result, or the type and the words of its error."""
+    try:
+        return call(*args, **kwargs)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def same(found, expected, what):
+    assert type(found) is type(expected), f"{what}: {found} instead of {expected}"
+    if isinstance(expected, tuple):
+        assert found == expected, what
+    else:
+        np.testing.assert_array_equal(found, expected, strict=True, err_msg=str(what))
+
+
+def remembered(name):
+    return sum(map(len, calls_of(name).values()))
+
+
+def assert_like_a_first_call(name, x, good=None, **more):
+    """The call gives, after the good call it resembles, what it gives when nothing is remembered."""
+    calls_of(name).clear()
+    first = outcome(run, name, x, **more)
+    calls_of(name).clear()
+    good = source(name) if good is None else good
+    for _ in range(2):
+        same(run(name, good), answer(name, good), "the good call")
+    assert remembered(name) == 1, "the good call was not remembered"
+    for _ in range(3):
+        same(outcome(run, name, x, **more), first, (name, more))
+    for _ in range(2):
+        same(run(name, good), answer(name, good), "the good call afterwards")
+
+
+# ------------------------------------------------------------------------------------------ it does remember
+
+
+@each_operator
+def test_second_call_asks_nobody(name, monkeypatch):
+    x = source(name)
+    run(name, x)
+    monkeypatch.setattr(operators, "program_of", None)  # whoever comes this far fails
+    out = np.empty_like(answer(name, x))
+    same(run(name, x), answer(name, x), name)
+    same(run(name, x, num_threads=2), answer(name, x), name)
+    assert run(name, x, out=out) is out
+    same(out, answer(name, x), name)
+    other = source(name)[::-1].copy()
+    same(run(name, other), answer(name, other), name)
+    with pytest.raises(TypeError):
+        run(name, x.astype("uint8"))
+    assert remembered(name) == 1
+
+
+@each_operator
+def test_result_is_a_fresh_base_ndarray(name):
+    x = source(name)
+    results = [run(name, x) for _ in range(4)]
+    for result in results:
+        assert type(result) is np.ndarray and result.base is None
+        assert result.flags.owndata and result.flags.writeable and result.flags.c_contiguous and result.flags.aligned
+        assert result.dtype is x.dtype and result.shape == answer(name, x).shape
+    assert len({result.ctypes.data for result in results}) == len(results)
+    for number, result in enumerate(results):
+        result.fill(number)
+    assert [int(result.max()) for result in results] == [0, 1, 2, 3]
+    results[0].resize(7, refcheck=False)  # its memory is its own
+    same(run(name, x), answer(name, x), name)
+
+
+@each_operator
+def test_lists_and_tuples_are_the_same_call(name):
+    def changed(value, kind):
+        return kind(changed(entry, kind) for entry in value) if isinstance(value, (list, tuple)) else value
+
+    x = source(name)
+    for kind in (list, tuple, list):
+        arguments = {key: changed(value, kind) for key, value in OPERATORS[name][1].items()}
+        same(getattr(s2dq, name)(x, **arguments), answer(name, x), (name, kind))
+    assert remembered(name) == 1
+
+
+# --------------------------------------------------------------------------- equal arguments that mean another
+
+
+class Integer(int):
+    """An int in all but type."""
+
+
+class Text(str):
+    """A str in all but type, and equal to anything."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return True
+
+
+class Index:
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+    def __eq__(self, other):
+        return other == self.value
+
+    def __hash__(self):
+        return hash(self.value)
+
+
+LIKE_ONE = [True, 1.0, np.int64(1), np.int8(1), np.bool_(True), np.float32(1), 1 + 0j, "1", Integer(1), Index(1), None,
+            np.array(1), np.array(True), [1], (1,), [[1]], [True, True], (1, True), [1.0, 1], [Integer(1), 1],
+            np.array([1, 1]), np.array([1.0, 1.0]), [np.True_, 1], {1, 2}, {1: 1}, b"1", range(1, 2), range(1, 3)]
+
+
+@pytest.mark.parametrize("value", LIKE_ONE, ids=repr)
+@pytest.mark.parametrize("name", ["space_to_depth", "depth_to_space"])
+def test_block_size_like_one(name, value):
+    x = source(name, shape=(1, 2, 2, 4))
+    for good in (1, [1, 1], (1, 1)):
+        calls_of(name).clear()
+        first = outcome(getattr(s2dq, name), x, value)
+        calls_of(name).clear()
+        for _ in range(2):
+            getattr(s2dq, name)(x, good)
+        for _ in range(2):
+            same(outcome(getattr(s2dq, name), x, value), first, (good, value))
+
+
+@pytest.mark.parametrize("value", LIKE_ONE, ids=repr)
+@pytest.mark.parametrize(("name", "argument", "good"), [
+    ("space_to_depth", "vect", 1), ("pack_vect_c", "vect", 1), ("pack_vect_c", "pad_value", 1),
+    ("space_to_depth", "pad_value", 1), ("space_to_batch_nd", "pad_value", 1), ("unpack_vect_c", "channels", 1),
+])  # fmt: skip
+def test_integer_argument_like_one(name, argument, good, value):
+    shapes = {"unpack_vect_c": (1, 1, 2, 3, 4)}
+    x = source(name, shape=shapes.get(name))
+    more = {} if name == "unpack_vect_c" else {"paddings": [[2, 0], [0, 0]]} if "space" in name else {}
+    more |= {"block_shape": [2, 1]} if name == "space_to_batch_nd" else {}
+    more |= {"out_format": "NCHW_VECT_C"} if name == "space_to_depth" else {}
+    first = outcome(run, name, x, **more, **{argument: value})
+    calls_of(name).clear()
+    for _ in range(2):
+        run(name, x, **more, **{argument: good})
+    assert remembered(name) == 1
+    for _ in range(2):
+        same(outcome(run, name, x, **more, **{argument: value}), first, (argument, value))
+
+
+@pytest.mark.parametrize("pairs", [
+    [[True, 0], [0, 0]], [[1, False], [0, 0]], [[1.0, 0], [0, 0]], [[1, 0], [0.0, 0]], [[1, 0], (0, False)],
+    [[1, "0"], [0, 0]], [[1, 0], [0, 0], [0, 0]], [[1, 0], [0]], [1, 0, 0, 0], [[[1, 0]], [[0, 0]]], [[1, 0], None],
+    [[np.int64(1), 0], [0, 0]], [[Integer(1), 0], [0, 0]], [[Index(1), 0], [0, 0]], np.array([[1, 0], [0, 0]]),
+    np.array([[1.0, 0], [0, 0]]), np.array([[True, False], [False, False]]), [{1, 0}, {0}], [[-1, 0], [0, 0]],
+], ids=repr)  # fmt: skip
+def test_paddings_like_others(pairs):
+    x = source("space_to_depth", shape=(1, 3, 4, 2))
+    good = [[1, 0], [0, 0]]
+    first = outcome(s2dq.space_to_depth, x, 2, paddings=pairs)
+    calls_of("space_to_depth").clear()
+    for _ in range(2):
+        s2dq.space_to_depth(x, 2, paddings=good)
+    assert remembered("space_to_depth") == 1
+    for _ in range(2):
+        same(outcome(s2dq.space_to_depth, x, 2, paddings=pairs), first, pairs)
+
+
+@pytest.mark.parametrize("first", [0.0, -0.0])
+def test_zeros_of_both_signs(first):
+    x = np.ones((1, 1, 2, 1), np.float32)
+    for value in (first, -first, first, 0, -first):
+        result = s2dq.space_to_depth(x, 2, paddings=[[1, 0], [0, 0]], pad_value=value)
+        signs = np.signbit(result[0, 0, 0, :2])
+        assert (signs == np.signbit(np.float32(value))).all(), f"{value} came out as {result}"
+
+
+TWOS = [2, 2.0, np.float32(2), np.int16(2), True, "2", Integer(2), 2 + 0j, np.array(2), float("nan")]
+
+
+@pytest.mark.parametrize("value", TWOS, ids=repr)
+def test_pad_values_of_several_kinds(value):
+    for dtype in ("f4", "i1", "c8"):
+        x = np.ones((1, 1, 2, 1), dtype)
+        arguments = {"block_size": 2, "paddings": [[1, 0], [0, 0]]}
+        calls_of("space_to_depth").clear()
+        first = outcome(s2dq.space_to_depth, x, **arguments, pad_value=value)
+        calls_of("space_to_depth").clear()
+        for _ in range(2):
+            s2dq.space_to_depth(x, **arguments, pad_value=2)
+        for _ in range(2):
+            same(outcome(s2dq.space_to_depth, x, **arguments, pad_value=value), first, (dtype, value))
+
+
+NAMES = [Text("NHWC"), Text("NCHW"), Text("?"), b"NHWC", np.str_("NHWC"), "nhwc", "NHWC ", None, 0,
+         ["N", "H", "W", "C"], ["NHWC"]]
+
+
+@pytest.mark.parametrize("value", NAMES, ids=repr)
+@pytest.mark.parametrize("argument", ["data_format", "out_format", "mode"])
+def test_names_like_others(argument, value):
+    x = source("space_to_depth", shape=(1, 4, 4, 4))
+    good = "DCR" if argument == "mode" else "NHWC"
+    value = Text(str(value).replace("NHWC", "DCR")) if argument == "mode" and isinstance(value, Text) else value
+    first = outcome(s2dq.space_to_depth, x, 2, **{argument: value})
+    calls_of("space_to_depth").clear()
+    for _ in range(2):
+        s2dq.space_to_depth(x, 2, **{argument: good})
+    for _ in range(2):
+        same(outcome(s2dq.space_to_depth, x, 2, **{argument: value}), first, (argument, value))
+
+
+COUNTS = [0, -1, True, False, 1.0, "1", 2**31, 2**64, -2**64, [1], np.int64(1), np.bool_(1), Integer(1), Index(1),
+          Index(0)]
+
+
+@each_operator
+@pytest.mark.parametrize("value", COUNTS, ids=repr)
+def test_num_threads_is_checked_every_time(name, value):
+    assert_like_a_first_call(name, source(name), num_threads=value)
+
+
+# ------------------------------------------------------------------ arguments that change under the operator
+
+
+class Meddler:
+    """One thread, and a change to somebody's arguments while they are being read."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def __index__(self):
+        self.change()
+        return 1
+
+
+def test_arguments_that_change_during_the_call_are_not_remembered_as_they_were():
+    """What is remembered is what was checked: a list may change between one look at it and the next."""
+    x = source("space_to_depth", "uint8", (1, 4, 4, 4))
+    pairs = [[0, 0], [0, 0]]
+
+    def change():
+        pairs[0][0] = 2
+
+    outcome(s2dq.space_to_depth, x, 2, paddings=pairs, num_threads=Meddler(change))
+    assert pairs == [[2, 0], [0, 0]]
+    for given in ([[0, 0], [0, 0]], [[2, 0], [0, 0]]):
+        expected = reference.space_to_depth(x, 2, paddings=given)
+        for _ in range(2):
+            same(s2dq.space_to_depth(x, 2, paddings=given), expected, given)
+
+
+def test_array_that_changes_during_the_call_is_remembered_as_it_was_moved():
+    x = source("space_to_depth", "uint8", (1, 4, 4, 4))
+
+    def change():
+        x.shape = (1, 2, 8, 4)
+
+    outcome(s2dq.space_to_depth, x, 2, num_threads=Meddler(change))
+    for shape in ((1, 4, 4, 4), (1, 2, 8, 4)):
+        x.shape = shape
+        same(s2dq.space_to_depth(x, 2), reference.space_to_depth(x, 2), shape)
+
+
+def test_paddings_changed_by_another_thread():
+    """Every result is that of one of the two states of the list, and neither is remembered as the other."""
+    x = source("space_to_depth", "uint8", (1, 4, 4, 4))
+    states = [[0, 0], [2, 0], [0, 2], [2, 2]]
+    answers = {reference.space_to_depth(x, 2, paddings=[state, [0, 0]]).shape: state for state in states}
+    pairs, stop = [[0, 0], [0, 0]], threading.Event()
+
+    def meddle():
+        while not stop.is_set():
+            pairs[0][0] ^= 2
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=meddle)
+    thread.start()
+    try:
+        for _ in range(400):
+            calls_of("space_to_depth").clear()
+            assert s2dq.space_to_depth(x, 2, paddings=pairs).shape in answers
+            for state in ([0, 0], [2, 0]):
+                result = s2dq.space_to_depth(x, 2, paddings=[state, [0, 0]])
+                same(result, reference.space_to_depth(x, 2, paddings=[state, [0, 0]]), state)
+    finally:
+        stop.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+
+
+@each_operator
+def test_source_with_another_shape_every_time(name):
+    """One array, given another shape, other strides and other memory between the calls."""
+    x = source(name)
+    other = (x.shape[0] * 2, *x.shape[1:])
+    memory = np.arange(3 * np.prod(other)).astype("int8")
+    for _ in range(3):
+        for view in (x, np.resize(x, other), memory[:x.size].reshape(x.shape), memory[1 : 1 + x.size].reshape(x.shape),
+                     memory[: 2 * x.size : 2].reshape(x.shape), memory[x.size - 1 :: -1].reshape(x.shape)):
+            same(run(name, view), answer(name, view), (name, view.strides))
+    flat = source(name).reshape(-1)
+    for shape in (x.shape, other):
+        flat = np.resize(flat, np.prod(shape))
+        flat.shape = shape
+        same(run(name, flat), answer(name, flat), shape)
+    x.resize((x.shape[0] // 2, *x.shape[1:]), refcheck=False)
+    same(outcome(run, name, x), outcome(getattr(s2dq, name), x.copy(), **OPERATORS[name][1]), "resized")
+
+
+# ------------------------------------------------------------------------------------------- other arrays
+
+
+@each_operator
+def test_other_arrays_after_a_good_one(name, rng):
+    good = source(name)
+    larger = np.zeros((*good.shape, 3), "int8")
+    larger[..., 1] = good
+    wide = rng.integers(0, 100, good.shape).astype(">i2")
+    arrays = [
+        good.astype("uint8"), good.astype(bool), good.astype("i2"), good.astype(">i2"), wide, wide.astype("<i2"),
+        good.astype("f8"), np.asfortranarray(good), larger[..., 1], good[::-1], good[..., ::-1],
+        np.broadcast_to(good[:1], good.shape),
+        good[:1], good[..., :1], good[0], good[None], np.zeros((0, *good.shape[1:]), "int8"), good.astype("S3"),
+        good.astype("M8[s]"), good.astype(object), good.view([("a", "i1")]), good.astype(np.longlong),
+    ]  # fmt: skip
+    for x in arrays:
+        more = {} if x.dtype.kind in "biuf" else {"pad_value": 0 if name == "pack_vect_c" else None}
+        more = more if "pad_value" in OPERATORS[name][1] else {}
+        assert_like_a_first_call(name, x, **more)
+    unwritable = good.copy()
+    unwritable.flags.writeable = False
+    assert_like_a_first_call(name, unwritable)
+
+
+@each_operator
+def test_things_that_are_no_ndarray_after_a_good_one(name):
+    good = source(name)
+
+    class Sub(np.ndarray):
+        def __array_finalize__(self, other):
+            if other is not None and type(other) is not Sub:
+                self.tag = 1
+
+    shaped = memoryview(bytearray(good.tobytes())).cast("b", good.shape)
+    masked = np.ma.array(good, mask=good > 3)
+    for x in (good.tolist(), shaped, masked, good.view(np.recarray), None, 3, "x"):
+        assert_like_a_first_call(name, x)
+    sub = good.view(Sub)
+    for _ in range(3):
+        run(name, good)
+        result = run(name, sub)
+        assert type(result) is np.ndarray and result.base is None
+        same(result, answer(name, good), "subclass")
+
+
+@each_operator
+def test_unfit_out_after_a_good_call(name):
+    """Another dtype, byte order, shape, order; read-only, overlapping, self-overlapping, or no array at all."""
+    x = source(name)
+    shape = answer(name, x).shape
+    empty = np.full(shape, 7, "int8")
+    locked = empty.copy()
+    locked.flags.writeable = False
+    repeated = np.lib.stride_tricks.as_strided(empty, shape, (0, *empty.strides[1:]), writeable=True)
+    unfit = [
+        empty.view("uint8"), empty.view(bool), empty.astype("i2"), empty.view([("a", "i1")]), empty.reshape(-1),
+        empty.reshape(*shape, 1), np.full((shape[0] + 1, *shape[1:]), 7, "int8"), np.asfortranarray(empty),
+        empty[..., ::-1], np.zeros((*shape, 2), "int8")[..., 0], locked, repeated, empty.tolist(), [empty], (empty,),
+        bytearray(empty.nbytes), "out", False, 0, np.int8(1), np.ma.array(empty, mask=False), memoryview(empty),
+    ]  # fmt: skip
+    for out in unfit:
+        assert_like_a_first_call(name, x, out=out)
+    assert (empty == 7).all() and (locked == 7).all(), "a refused out was written to"
+    buffer = np.zeros(x.size + 2 * empty.size, "int8")
+    inside = buffer[empty.size : empty.size + x.size].reshape(x.shape)
+    for start in (1, empty.size - 1, empty.size, empty.size + x.size - 1):
+        inside[...] = x
+        before = buffer.tobytes()
+        assert_like_a_first_call(name, inside, out=buffer[start : start + empty.size].reshape(shape))
+        with pytest.raises(ValueError, match="overlap"):
+            run(name, inside, out=buffer[start : start + empty.size].reshape(shape))
+        assert buffer.tobytes() == before
+    for start in (0, empty.size + x.size):
+        out = buffer[start : start + empty.size].reshape(shape)
+        assert run(name, inside, out=out) is out
+        same(out, answer(name, x), "next to the source")
+
+
+@each_operator
+def test_fit_out_that_is_not_plain(name):
+    """Subclasses, memory of others, odd addresses, meaningless steps: accepted the second time as the first."""
+    x = source(name)
+    expected = answer(name, x)
+    memory = np.zeros(expected.size + 1, "int8")
+
+    class Sub(np.ndarray):
+        pass
+
+    for _ in range(3):
+        for out in (np.empty_like(expected), memory[1:].reshape(expected.shape), np.empty_like(expected).view(Sub),
+                    np.empty((3, *expected.shape), "int8")[1]):
+            assert run(name, x, out=out) is out
+            same(np.asarray(out), expected, name)
+
+
+def test_out_in_a_gap_of_the_source():
+    buffer = np.zeros((4, 400), np.int8)
+    x, out = buffer[None, :, :36, None], buffer[1, 100:244].reshape(1, 2, 18, 4)
+    x[...] = np.arange(144, dtype=np.uint8).view(np.int8).reshape(x.shape)
+    for _ in range(3):
+        s2dq.space_to_depth(x, 2)
+        assert s2dq.space_to_depth(x, 2, out=out) is out
+        same(out, reference.space_to_depth(x, 2), "in a gap")
+
+
+def test_empty_results_and_sources():
+    for _ in range(3):
+        for shape in ((0, 4, 6, 3), (2, 0, 6, 3), (2, 4, 6, 0)):
+            x = np.zeros(shape, np.int8)
+            out = np.empty((shape[0], shape[1] // 2, 3, 4 * shape[3]), np.int8)
+            assert s2dq.space_to_depth(x, 2, out=out) is out
+            same(s2dq.space_to_depth(x, 2), out, shape)
+        padded = s2dq.space_to_depth(np.zeros((1, 0, 4, 2), np.int8), 2, paddings=[[2, 0], [0, 0]], pad_value=3)
+        same(padded, np.full((1, 1, 2, 8), 3, np.int8), "all padding")
+
+
+def test_element_types_that_hold_references_are_not_remembered():
+    x = np.array([[[["a"], ["b"]], [["c"], ["d"]]]], object)
+    text = x.astype(np.dtypes.StringDType())
+    for array in (x, text):
+        for _ in range(3):
+            same(s2dq.space_to_depth(array, 2), reference.space_to_depth(array, 2), array.dtype)
+    assert remembered("space_to_depth") == 0
+
+
+# -------------------------------------------------------------------------------------------- bounds and leaks
+
+
+def test_memo_is_bounded():
+    x = source("space_to_depth", shape=(1, 4, 4, 2))
+    for value in range(1, 700):
+        s2dq.space_to_depth(x, 2, vect=value)
+        assert len(calls_of("space_to_depth")) <= 64
+    assert len(calls_of("space_to_depth")) > 32
+    for width in range(1, 60):
+        s2dq.space_to_depth(np.zeros((1, 2, 2, width), np.int8), 2)
+        assert len(calls_of("space_to_depth")[2, "NHWC", "DCR", None, 4, None, None, None]) <= 8
+    assert len(calls_of("space_to_depth")[2, "NHWC", "DCR", None, 4, None, None, None]) == 8
+    assert operators.program_of.cache_info().maxsize == 1024
+    assert operators.program_of.cache_info().currsize <= 1024
+
+
+def test_calls_with_many_axes_work_and_are_not_remembered():
+    x = source("space_to_batch_nd", "int8", (2,) * 17)
+    expected = reference.space_to_batch_nd(x, [2], [[0, 0]])
+    for _ in range(2):
+        same(s2dq.space_to_batch_nd(x, [2], [[0, 0]]), expected, "17 axes")
+    assert remembered("space_to_batch_nd") == 0
+    for _ in range(2):
+        same(s2dq.space_to_batch_nd(x[0], [2], [[0, 0]]), reference.space_to_batch_nd(x[0], [2], [[0, 0]]), "16 axes")
+    assert remembered("space_to_batch_nd") == 1
+
+
+@each_operator
+def test_references_and_memory_stay_as_they_are(name):
+    x = source(name, np.dtype("int16") if name != "unpack_vect_c" else "int8")
+    arguments = OPERATORS[name][1]
+    out = run(name, x)
+    texts = [value for value in arguments.values() if isinstance(value, (list, tuple))]
+    watched = [x, out, x.dtype, arguments, *texts, *(entry for value in texts for entry in value)]
+    watched = [thing for thing in watched if not isinstance(thing, int)]
+
+    def calls(count):
+        for _ in range(count):
+            run(name, x)
+            run(name, x, out=out)
+
+    def refused(count):
+        for _ in range(count):
+            outcome(run, name, x, out=x)
+
+    calls(10), refused(10)
+    gc.collect()
+    before = [sys.getrefcount(thing) for thing in watched]
+    blocks = sys.getallocatedblocks()
+    calls(5000), refused(500)
+    gc.collect()
+    assert [sys.getrefcount(thing) for thing in watched] == before, name
+    assert sys.getallocatedblocks() - blocks < 500
+    tracemalloc.start()
+    try:
+        calls(500)
+        first, _ = tracemalloc.get_traced_memory()
+        calls(2000)
+        last, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert last - first < 2000, f"{last - first} bytes"
+
+
+def test_structured_dtype_of_its_own_does_not_pile_up():
+    """A dtype that is equal and another object every time: right, forgotten in turn, and let go."""
+    kinds = [np.dtype([("a", "i1"), ("b", "<i2")]) for _ in range(40)]
+    before = [sys.getrefcount(kind) for kind in kinds]
+    for kind in kinds:
+        x = np.arange(48, dtype=np.uint8).view(kind).reshape(1, 2, 4, 2)
+        same(s2dq.space_to_depth(x, 2), reference.space_to_depth(x, 2), kind)
+        assert s2dq.space_to_depth(x, 2).dtype is x.dtype
+    assert remembered("space_to_depth") <= 8
+    calls_of("space_to_depth").clear()
+    del x, kind
+    gc.collect()
+    assert [sys.getrefcount(kind) for kind in kinds] == before
+
+
+def test_from_many_threads_at_once():
+    """Results of one thread are never those of another, whatever is forgotten in between."""
+    errors = []
+
+    def work(number):
+        rng = np.random.default_rng(number)
+        x = rng.integers(0, 256, (1, 4, 4, 1 + number % 20), np.uint8)
+        expected = reference.space_to_depth(x, 2)
+        out = np.empty_like(expected)
+        try:
+            for turn in range(300):
+                same(s2dq.space_to_depth(x, 2), expected, number)
+                same(s2dq.space_to_depth(x, 2, out=out), expected, number)
+                s2dq.space_to_depth(x, 2, vect=1 + (turn + 7 * number) % 400)
+                if turn % 100 == number:
+                    calls_of("space_to_depth").clear()
+        except BaseException as error:
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(24)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors, errors[0]
+
+
+def ask_for_too_much(name):
+    """The same call, first with a result that fits and then in a process that has no memory left."""
+    import resource
+
+    import numpy as np
+
+    import s2dq
+
+    x = np.broadcast_to(np.int8(3), (1 << 13, 1 << 13, 1, 4))
+    assert x.strides == (0, 0, 0, 0)
+    arguments = {"pack_vect_c": (x, "NHWC"), "space_to_depth": (x, 1)}[name]
+    for _ in range(2):
+        assert (getattr(s2dq, name)(*arguments)[::997] == 3).all()
+    for _ in range(3):  # a freed result may be kept for the next one: now that is a smaller one
+        getattr(s2dq, name)(x[:1400], *arguments[1:])
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), used + (64 << 20)))
+    for _ in range(3):
+        try:
+            getattr(s2dq, name)(*arguments)
+        except MemoryError as error:
+            print(name in str(error))
+    print(getattr(s2dq, name)(x[:1, :2], *arguments[1:]).size)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
+@pytest.mark.parametrize("name", ["space_to_depth", "pack_vect_c"])
+def test_no_memory_for_a_result_that_fitted_before(name):
+    """The second call says what the first would: a MemoryError that names the operator."""
+    assert run_child(ask_for_too_much, name).split() == ["True"] * 3 + ["8"]
+
+
+LARGE = (1, 2400, 2500, 6)  # 36 MB: from 32 MiB on, the memory of a freed result may be used again
+
+
+def test_large_results_are_never_shared(rng):
+    """However memory is kept: what is alive is nobody else's, and holds what it should."""
+    x = rng.integers(0, 256, LARGE, np.uint8)
+    expected = reference.space_to_depth(x, 2)
+    alive = [s2dq.space_to_depth(x, 2) for _ in range(4)]
+    addresses = [result.ctypes.data for result in alive]
+    assert all(abs(a - b) >= expected.nbytes for k, a in enumerate(addresses) for b in addresses[:k])
+    for number, result in enumerate(alive[:3]):
+        same(result, expected, number)
+        result.fill(number)
+    del alive[1]
+    again = s2dq.space_to_depth(x, 2)
+    other = s2dq.space_to_depth(x[:, :-4], 2)  # of another size
+    assert (alive[0] == 0).all() and (alive[1] == 2).all()
+    same(alive[2], expected, "alive all the time")
+    same(again, expected, "in memory of a freed result")
+    same(other, reference.space_to_depth(x[:, :-4], 2), "of another size")
+    for result in (again, other):
+        assert type(result) is np.ndarray and result.base is None and result.flags.owndata and result.flags.writeable
+
+
+def test_large_results_can_be_resized_and_copied(rng):
+    x = rng.integers(0, 256, LARGE, np.uint8)
+    expected = reference.space_to_depth(x, 2)
+    for size in (10, expected.size // 3, expected.size + 1, 2 * expected.size):
+        for _ in range(2):
+            result = s2dq.space_to_depth(x, 2)
+        result.resize(size, refcheck=False)
+        common = min(size, expected.size)
+        same(result[:common], expected.reshape(-1)[:common], size)
+        if size > common:
+            assert (result[common:] == 0).all()
+            result[common:] = 1
+    for _ in range(2):
+        same(s2dq.space_to_depth(x, 2).copy(), expected, "a copy")
+    assert np.zeros(100).sum() == 0  # arrays of others are theirs
+
+
+def test_large_results_of_many_threads(rng):
+    x = rng.integers(0, 256, LARGE, np.uint8)
+    expected = reference.space_to_depth(x, 2)
+    s2dq.space_to_depth(x, 2)
+    wrong = []
+
+    def work():
+        kept = s2dq.space_to_depth(x, 2, num_threads=1)
+        for _ in range(6):
+            result = s2dq.space_to_depth(x, 2, num_threads=1)
+            wrong.append(not np.array_equal(kept, expected) or not np.array_equal(result, expected))
+            result.fill(7)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [False] * 24
+
+
+def hold_large_results(shape, count):
+    """Print how many results more than before `count` calls are mapped, at most; each result is dropped at once."""
+    import resource
+
+    import numpy as np
+
+    import s2dq
+
+    x = np.ones(shape, np.uint8)
+
+    def mapped():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
+
+    s2dq.space_to_depth(x, 2)
+    before = mapped()
+    most = []
+    for _ in range(count):
+        s2dq.space_to_depth(x, 2)
+        most.append((mapped() - before) / x.nbytes)
+    print(max(most))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_no_more_than_one_freed_result_is_kept():
+    assert float(run_child(hold_large_results, LARGE, 20)) < 1.5
+
+
+@pytest.mark.parametrize("extent", [1 << 15, 1 << 20])
+def test_huge_broadcast_source_is_a_memory_error_every_time(extent):
+    small = np.broadcast_to(np.int8(1), (1, 4, 4, 4))
+    huge = np.broadcast_to(np.int8(1), (1 << 10, extent, extent, 4))
+    s2dq.space_to_depth(small, 2)
+    for _ in range(3):
+        with pytest.raises(MemoryError, match="space_to_depth"):
+            s2dq.space_to_depth(huge, 2)
+    same(s2dq.space_to_depth(small, 2), np.ones((1, 2, 2, 16), np.int8), "after it")
+
+
+def test_team_of_a_remembered_call_is_the_one_asked_for():
+    x = np.zeros((1, 1024, 1024, 3), np.uint8)
+    s2dq.space_to_depth(x, 2, num_threads=1)
+    teams = []
+    for count in (1, 2, 1):
+        s2dq.space_to_depth(x, 2, num_threads=count)
+        teams.append(_kernels.last_team_size())
+    most = min(2, _kernels.get_team_limit())
+    assert teams == [1, most, 1]

@@ -1,0 +1,620 @@
+"""The tile compiler alone: tiles and loops run by hand, byte by byte, against the boxes they were made of.
+
+The same plans go through the kernels where these run tiles. Nothing here asks what a tile costs, only what it moves.
+"""
+
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+
+from s2dq import _kernels, _plan, _tiles, _validate, reference
+from s2dq._plan import Box, F, Means, Plan, X, Y, canonical, cut_axis
+from s2dq._tiles import (
+    REGISTERS,
+    Axis,
+    Network,
+    Shape,
+    Side,
+    Transpose,
+    best_shape,
+    build,
+    build_network,
+    loops_of,
+    order_loops,
+    pieces_of,
+    positions,
+    tile_of,
+)
+from tiles_by_hand import FILL, distinct, map_of_granules, map_of_segments, moved, run_of_tile, turns_of
+
+SINGLE = ((0, 0, 0),)
+WIDTHS = (1, 1, 1, 2, 3, 4, 6, 8, 12, 16)
+ALL_MEANS = Means(networks=True, streams=True)
+KERNEL_MEANS = _kernels.tile_means() and Means(*_kernels.tile_means())
+needs_tiles = pytest.mark.skipif(not KERNEL_MEANS, reason="this instruction set runs no tile programs")
+
+
+def equal(found, expected, what):
+    np.testing.assert_array_equal(found, expected, strict=True, err_msg=what)
+
+
+# ------------------------------------------------------------------------------------------------ random boxes
+
+
+def chained_steps(rng, extents, first):
+    """Steps, in any order of the axes, that keep positions apart: some with gaps."""
+    steps, step = [0] * len(extents), first
+    for k in rng.permutation(len(extents)):
+        steps[k] = step
+        step = step * extents[k] + int(rng.choice((0, 0, 1, 5, 8)))
+    return steps
+
+
+def random_axes(rng, most, width, count=None):
+    """1 to 5 axes of together at most `most` bytes; sources run backwards, stand still, overlap, or take odd steps."""
+    extents, size = [], width
+    for _ in range(count or rng.integers(1, 6)):
+        extents.append(int(min(rng.integers(1, 71 if rng.random() < 0.5 else 9), max(1, most // size))))
+        size *= extents[-1]
+    rng.shuffle(extents)
+    src = [
+        0 if kind < 0.08 else int(rng.integers(-300, 300)) if kind < 0.2 else -step if kind < 0.35 else step
+        for step, kind in zip(chained_steps(rng, extents, width), rng.random(len(extents)))
+    ]
+    dst = chained_steps(rng, extents, width + int(rng.choice((0, 0, 0, 1, 3))))
+    return [Axis(*axis) for axis in zip(extents, src, dst)]
+
+
+def random_width(rng):
+    return int(rng.integers(1, 71) if rng.random() < 0.4 else rng.choice(WIDTHS))
+
+
+def random_box(rng, most):
+    width = random_width(rng)
+    width, axes = canonical(random_axes(rng, most, width), width, grow=bool(rng.integers(2)))
+    return Box(X, Y, 0, 0, width, axes)
+
+
+def permuted_steps(rng, extents, width):
+    """The steps of axes that follow each other without gaps, in any order."""
+    steps, step = [0] * len(extents), width
+    for k in rng.permutation(len(extents)):
+        steps[k] = step
+        step *= extents[k]
+    return steps
+
+
+def random_transpose_box(rng):
+    """Many streams across many others, and an axis around them: what networks are for."""
+    width = int(rng.choice((1, 1, 2, 4, 8, 16)))
+    if rng.random() < 0.5:  # axes of powers of two, and one of any extent, in two orders
+        extents = [*map(int, 2 ** rng.integers(1, 5, 3)), int(rng.integers(2, 40))]
+        axes = [Axis(*axis) for axis in zip(extents, *(permuted_steps(rng, extents, width) for _ in range(2)))]
+        return Box(X, Y, 0, 0, *canonical(axes, width, grow=False))
+    inner, outer, around = (int(rng.integers(least, most)) for least, most in ((2, 80), (16, 140), (2, 4)))
+    gaps = rng.choice((0, 0, 1, 17), 2)
+    source, target = width * inner + int(gaps[0]), width * outer + int(gaps[1])
+    sign = int(rng.choice((1, 1, 1, -1)))
+    axes = [
+        Axis(inner, width, target),
+        Axis(outer, sign * source, width),
+        Axis(around, outer * source, inner * target),
+    ]
+    rng.shuffle(axes)
+    width, axes = canonical([Axis(*map(int, axis)) for axis in axes], width, grow=False)
+    return Box(X, Y, 0, 0, width, axes)
+
+
+def networks_in(segments):
+    return sum(isinstance(box.tile, Network) for segment in segments for box in segment.boxes)
+
+
+def random_pattern_box(rng, most):
+    """Granules from anywhere, and some that are filled, in the places of one word."""
+    width = int(rng.choice((1, 1, 2, 4)))
+    slots = int(rng.integers(2, 1 + min(40, 256 // width)))
+    places = rng.permutation(slots + int(rng.integers(0, 4)))[:slots] * width
+    pattern = tuple(
+        (None if filled else int(source) * width, int(place), int(fill) * width)
+        for filled, source, place, fill in zip(
+            rng.random(slots) < 0.3, rng.integers(-40, 40, slots), places, rng.integers(0, 4, slots)
+        )
+    )
+    if all(source is None for source, _, _ in pattern):
+        pattern = ((0, *pattern[0][1:]), *pattern[1:])
+    axes = random_axes(rng, max(1, most // 256), 1, count=int(rng.integers(1, 4)))
+    around = int(places.max()) + width
+    axes = [axis._replace(dst=axis.dst * around, src=axis.src * width) for axis in axes]
+    _, axes = canonical(axes, width, grow=False)
+    return Box(X, Y, 0, 0, width, axes, pattern=pattern)
+
+
+# Boxes whose loops run in blocks and leave a remainder; the last in steps of 48 bytes, where a block is one index.
+BLOCKED = [
+    (1, [Axis(100, 4096, 1), Axis(4001, 1, 128)]),
+    (1, [Axis(64, 3140, 1), Axis(785, 4, 64), Axis(4, 1, 64 * 785)]),
+    (3, [Axis(90, 3 * 1007, 3), Axis(1007, 3, 270)]),
+    (1, [Axis(24, 1, 2 * 1152), Axis(2, 24, 48 * 14 * 12), Axis(5, 112, 63), Axis(63, 2565, 1)]),
+]
+
+
+def fits(box):
+    return tile_of(box.axes, box.width, box.pattern) is not None
+
+
+def tiled(box, large=False, means=ALL_MEANS):
+    return tuple(_plan.tiled(box, means._replace(streams=means.streams and large)))
+
+
+def tiled_for_kernels(box, large=False):
+    return tiled(box, large, KERNEL_MEANS)
+
+
+# -------------------------------------------------------------------------------------------------- one tile
+
+
+@pytest.mark.parametrize(
+    ("offsets", "width", "starts", "masks"),
+    [
+        ([], 16, (), ()),
+        ([0], 16, (0,), (1,)),
+        (range(64), 64, (0,), (2**64 - 1,)),
+        (range(65), 64, (0, 64), (2**64 - 1, 1)),
+        ([-3, 12, 13], 16, (-3, 13), (0x8001, 1)),
+        ([100, 0, 31, 32], 32, (0, 32, 100), (0x80000001, 1, 1)),
+    ],
+)
+def test_pieces_of_table(offsets, width, starts, masks):
+    assert pieces_of(offsets, width) == Side(width, starts, masks)
+
+
+@pytest.mark.parametrize(("pieces", "width", "registers"), [(1, 64, 1), (3, 32, 2), (4, 16, 1), (5, 16, 2), (4, 64, 4)])
+def test_registers_of_a_side(pieces, width, registers):
+    assert Side(width, (0,) * pieces, (1,) * pieces).registers == registers
+
+
+def test_pieces_hold_exactly_the_bytes_asked_for(rng):
+    for _ in range(300):
+        offsets = rng.choice(400, rng.integers(1, 120), replace=False) - 200
+        width = int(rng.choice((16, 32, 64)))
+        side = pieces_of(offsets.tolist(), width)
+        held = positions(side)
+        assert sorted(held) == sorted(offsets.tolist()) and len(set(held.values())) == len(held)
+        assert all(mask & 1 for mask in side.masks), f"a piece that starts before its first byte: {side}"
+        gaps = np.diff(side.offsets)
+        assert (gaps >= width).all(), f"pieces overlap: {side}"
+
+
+def random_pairs(rng, count):
+    """Bytes from anywhere to different places, some of them filled."""
+    targets = rng.choice(300, count, replace=False) - 100
+    sources = rng.integers(-100, 120, count)
+    filled = rng.random(count) < rng.choice((0, 0.2, 1))
+    return [
+        (None if fill else int(src), int(dst), int(rng.integers(0, 128)) if fill else 0)
+        for src, dst, fill in zip(sources, targets, filled)
+    ]
+
+
+def test_build_moves_each_byte_where_it_is_told(rng):
+    built = 0
+    for _ in range(400):
+        pairs = random_pairs(rng, int(rng.integers(1, 150)))
+        load, store = (int(rng.choice((16, 32, 64))) for _ in range(2))
+        tile = build(pairs, load, store)
+        sides = (
+            pieces_of({src for src, _, _ in pairs if src is not None}, load),
+            pieces_of([dst for _, dst, _ in pairs], store),
+        )
+        if max(side.registers for side in sides) > REGISTERS:
+            assert tile is None
+            continue
+        built += 1
+        expected = [(dst, FILL - fill if src is None else src) for src, dst, fill in pairs]
+        equal(distinct(run_of_tile(tile)), distinct(np.array(expected)), f"{pairs} {load} {store}")
+        assert tile.nbytes == len(pairs) and (tile.src, tile.dst) == sides
+    assert 100 < built < 400
+
+
+def test_build_refuses_what_registers_cannot_hold():
+    far_apart = [(1000 * k, k, 0) for k in range(17)]
+    assert build(far_apart, 16, 64) is None
+    assert build(far_apart[:16], 16, 64) is not None
+    assert build([(dst, src, 0) for src, dst, _ in far_apart], 64, 16) is None
+
+
+@needs_tiles
+def test_tile_table_is_as_long_as_the_kernels_expect(rng):
+    """Program reads the table to its last entry, or refuses it."""
+    box = random_box(rng, 5000)
+    table = Plan(tiled_for_kernels(box), 0).encode()
+    assert _kernels.Program(np.array(table, np.int64)).nbytes >= box.width * prod(axis.extent for axis in box.axes)
+    with pytest.raises(ValueError, match="plan table"):
+        _kernels.Program(np.array([*table, 0], np.int64))
+
+
+# -------------------------------------------------------------------------------------------- the shape of a tile
+
+
+def test_best_shape_fits_in_the_registers(rng):
+    for _ in range(300):
+        box = random_box(rng, 1 << 16)
+        every = [*box.axes, Axis(box.width, 1, 1)]
+        shape = best_shape(every)
+        assert isinstance(shape, Shape) and shape.cost > 0 and {shape.load, shape.store} <= {16, 32, 64}
+        assert len(shape.counts) == len(every)
+        assert all(1 <= count <= axis.extent for count, axis in zip(shape.counts, every, strict=True)), f"{shape} {box}"
+        assert prod(shape.counts) <= 256
+        assert build(_tiles.bytes_of(every, shape.counts, SINGLE), shape.load, shape.store), f"{shape} {box}"
+
+
+def test_loops_cover_an_axis_and_end_where_it_ends(rng):
+    for _ in range(300):
+        extent = int(rng.integers(1, 100))
+        count = int(rng.integers(1, extent + 1))
+        axis = Axis(extent, *(int(step) for step in rng.integers(-9, 9, 2)))
+        loops = loops_of([axis], (count,))
+        back = -(-extent // count) * count - extent
+        starts, _ = turns_of([loop.axis._replace(src=count, src_back=back) for loop in loops])
+        covered = {int(start) + k for start in starts for k in range(count)}
+        assert covered == set(range(extent)), f"{axis} in {count}s: {loops}"
+        src, dst = turns_of([loop.axis for loop in loops])
+        equal(src, starts * axis.src, f"{axis} in {count}s")
+        equal(dst, starts * axis.dst, f"{axis} in {count}s")
+
+
+def test_order_of_loops_loses_and_repeats_nothing(rng):
+    """Every index once; an axis run in blocks leaves less than a block over, and that at its end."""
+    blocked = 0
+    boxes = [Box(X, Y, 0, 0, *canonical(axes, width)) for width, axes in BLOCKED]
+    for box in boxes + [random_box(rng, 1 << 20) for _ in range(150)]:
+        every = [*box.axes, Axis(box.width, 1, 1)]
+        shape = best_shape(every)
+        tile = build(_tiles.bytes_of(every, shape.counts, SINGLE), shape.load, shape.store)
+        loops = loops_of(every, shape.counts)
+        ordered = order_loops(loops, tile)
+        assert {loop.of for loop in ordered} == {loop.of for loop in loops}
+        for loop in loops:
+            same = [other for other in ordered if other.of == loop.of]
+            if same == [loop]:
+                continue
+            blocked += 1
+            outer, inner = sorted(same, key=lambda part: -part.count)
+            assert outer.count == inner.count * inner.axis.extent, f"{same}"
+            assert inner.axis.extent > 1 and outer.axis.extent > 1, f"a loop of one turn: {same}"
+            assert not any(other.axis.src_back or other.axis.dst_back for other in same)
+            indices, _ = turns_of([other.axis._replace(src=other.count) for other in same])
+            equal(np.sort(indices), np.arange(len(indices)) * loop.count, f"{same}")
+            assert loop.axis.extent - outer.axis.extent * inner.axis.extent in range(inner.axis.extent + 1)
+    assert blocked >= len(BLOCKED)
+
+
+# -------------------------------------------------------------------------------------------- boxes, run by hand
+
+
+@pytest.mark.parametrize(("boxes", "most"), [(500, 1 << 12), (60, 1 << 16), (25, 400_000)])
+@pytest.mark.parametrize("large", [False, True], ids=["in the caches", "past the caches"])
+def test_tiles_of_random_boxes(rng, boxes, most, large):
+    for _ in range(boxes):
+        box = random_box(rng, most)
+        segments = tiled(box, large)
+        what = f"{box}\n{Plan(segments, 0)}"
+        equal(map_of_segments(segments), distinct(map_of_granules(box.axes, box.pattern, box.width)), what)
+
+
+def test_networks_of_random_transposes(rng):
+    networks = 0
+    for _ in range(150):
+        box = random_transpose_box(rng)
+        segments = tiled(box)
+        networks += networks_in(segments) > 0
+        expected = map_of_granules(box.axes, box.pattern, box.width)
+        equal(map_of_segments(segments), distinct(expected), f"{box}\n{Plan(segments, 0)}")
+    assert networks > 15
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("run", [16, 32, 64])
+def test_network_of_every_shape(width, run):
+    columns, rows = run // width, 1024 // run
+    every = [Axis(columns, width, 1000), Axis(rows, 3000, width), Axis(width, 1, 1)]
+    network = build_network(every, Transpose((columns, rows, width), (0,), (1,), 0.0))
+    assert all(len(pair[0]) == len(pair[1]) == 64 for pair in network.tables) and 2 <= len(network.tables) <= 4
+    expected = map_of_granules(every[:2], SINGLE, width)
+    equal(distinct(run_of_tile(network)), distinct(expected), f"{network}")
+    assert network.nbytes == 1024 == len(expected)
+
+
+@pytest.mark.parametrize(("boxes", "most"), [(300, 1 << 12), (25, 1 << 17)])
+def test_tiles_of_random_patterns(rng, boxes, most):
+    made = 0
+    for _ in range(boxes):
+        box = random_pattern_box(rng, most)
+        if fits(box):
+            made += 1
+            segments = tiled(box)
+            expected = map_of_granules(box.axes, box.pattern, box.width)
+            equal(map_of_segments(segments), distinct(expected), f"{box} {box.pattern}\n{Plan(segments, 0)}")
+    assert made > boxes // 3
+
+
+@pytest.mark.parametrize(("width", "axes"), BLOCKED)
+def test_axes_run_in_blocks_with_a_remainder(width, axes):
+    width, axes = canonical(axes, width)
+    box = Box(X, Y, 0, 0, width, axes)
+    segments = tiled(box)
+    equal(map_of_segments(segments), distinct(map_of_granules(axes, SINGLE, width)), f"{box}\n{Plan(segments, 0)}")
+
+
+def test_some_random_boxes_leave_a_remainder(rng):
+    assert any(len(tiled(random_box(rng, 400_000))) > 1 for _ in range(60))
+
+
+def test_cut_axis_cuts_a_box_in_two(rng):
+    for _ in range(100):
+        box = random_box(rng, 4000)
+        of = int(rng.integers(0, len(box.axes) + 1))
+        extent = box.width if of == len(box.axes) else box.axes[of].extent
+        start = int(rng.integers(0, extent + 1))
+        parts = [
+            map_of_granules(part.axes, part.pattern, part.width, part.src_offset, part.dst_offset)
+            for part in (cut_axis(box, of, 0, start), cut_axis(box, of, start))
+        ]
+        expected = map_of_granules(box.axes, SINGLE, box.width)
+        equal(distinct(np.concatenate(parts)), distinct(expected), f"{box} {of} {start}")
+
+
+# ---------------------------------------------------------------------------------------- boxes, run by kernels
+
+
+def run_by_kernels(rng, box, segments, num_threads=1):
+    """Numbers of the source bytes, found in the bytes of the result: a digit, an alignment and a poison each."""
+    expected = distinct(map_of_granules(box.axes, box.pattern, box.width))
+    sources = expected[:, 1][expected[:, 1] > FILL]
+    first, length = int(sources.min()), int(np.ptp(sources)) + 1
+    segments = tuple(
+        segment._replace(boxes=tuple(part._replace(src_offset=part.src_offset - first) for part in segment.boxes))
+        for segment in segments
+    )
+    program = _kernels.Program(np.array(Plan(segments, 0).encode(), np.int64))
+    fill = np.arange(200, 256, dtype=np.uint8)
+    at = expected[:, 0]
+    for shift, poison, start in product((0, 8, 16), (0xA5, 0x5A), (64, int(rng.integers(65, 128)))):
+        x = (np.arange(length) >> shift).astype(np.uint8)
+        wanted = np.full(int(at.max()) + 1 + 192, poison, np.uint8)
+        wanted[at + start] = np.where(expected[:, 1] > FILL, x[np.maximum(expected[:, 1] - first, 0)],
+                                      fill[np.clip(FILL - expected[:, 1], 0, 55)])
+        memory = np.full(wanted.size, poison, np.uint8)
+        _kernels.run(program, x, memory[start:], fill.tobytes(), None, num_threads)
+        equal(memory, wanted, f"{box} at {start}\n{Plan(segments, 0)}")
+
+
+@needs_tiles
+@pytest.mark.parametrize(("boxes", "most", "num_threads"), [(250, 1 << 12, 1), (30, 1 << 16, 1), (10, 1 << 20, 2)])
+@pytest.mark.parametrize("large", [False, True], ids=["in the caches", "past the caches"])
+def test_kernels_run_random_boxes(rng, boxes, most, num_threads, large):
+    for _ in range(boxes):
+        box = random_box(rng, most)
+        run_by_kernels(rng, box, tiled_for_kernels(box, large), num_threads)
+
+
+# Boxes of whole lines, which large results send past the caches.
+STREAMED = [
+    (64, [Axis(70, 64, 128), Axis(50, 70 * 64, 70 * 128), Axis(2, 70 * 50 * 64, 64)]),
+    (6, [Axis(320, 6, 12), Axis(2, 1920, 6), Axis(9, 3840, 3841)]),
+    (1, [Axis(4, 3001, 1), Axis(1203, 1, 4), Axis(2, 12004, 4812)]),
+    (8, [Axis(301, 8, 16), Axis(2, 5000, 8)]),
+    (16, [Axis(333, 16, 48), Axis(3, 6000, 16), Axis(3, 20000, 333 * 48)]),
+    (12, [Axis(299, 12, 24), Axis(2, 4000, 12), Axis(5, 8000, 299 * 24 + 12)]),
+]
+
+
+@needs_tiles
+@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.parametrize(("width", "axes"), STREAMED)
+def test_kernels_stream_whole_lines(rng, width, axes, num_threads):
+    width, axes = canonical(axes, width)
+    box = Box(X, Y, 0, 0, width, axes)
+    segments = tiled_for_kernels(box, True)
+    streamed = any(part.stream for segment in segments for part in segment.boxes)
+    assert streamed == KERNEL_MEANS.streams, f"{box}\n{Plan(segments, 0)}"
+    equal(map_of_segments(segments), distinct(map_of_granules(axes, SINGLE, width)), f"{box}\n{Plan(segments, 0)}")
+    for _ in range(8):  # the result lies elsewhere every time
+        run_by_kernels(rng, box, segments, num_threads)
+
+
+@needs_tiles
+def test_kernels_run_networks(rng):
+    boxes = [random_transpose_box(rng) for _ in range(80)]
+    assert sum(networks_in(tiled_for_kernels(box)) > 0 for box in boxes) > 5 * KERNEL_MEANS.networks
+    for box in boxes:
+        run_by_kernels(rng, box, tiled_for_kernels(box))
+
+
+@needs_tiles
+def test_kernels_run_random_patterns(rng):
+    boxes = [box for box in (random_pattern_box(rng, 1 << 13) for _ in range(300)) if fits(box)]
+    assert len(boxes) > 100
+    for box in boxes:
+        run_by_kernels(rng, box, tiled_for_kernels(box))
+
+
+@needs_tiles
+@pytest.mark.parametrize(("width", "axes"), BLOCKED)
+def test_kernels_run_blocks_with_a_remainder(rng, width, axes):
+    width, axes = canonical(axes, width)
+    box = Box(X, Y, 0, 0, width, axes)
+    run_by_kernels(rng, box, tiled_for_kernels(box), 2)
+
+
+# ------------------------------------------------------------------------------- whole plans of real operators
+
+
+def numbered(shape, dtype):
+    """An array whose elements are their flat numbers, to send through `reference`; and the dtype they stand for."""
+    return np.arange(prod(shape), dtype=np.int64).reshape(shape), np.dtype(dtype)
+
+
+def expected_map(name, shape, dtype, kwargs):
+    """What `reference` says: every byte of the result and the byte of the C-contiguous source it comes from."""
+    numbers, dtype = numbered(shape, dtype)
+    if name != "unpack_vect_c":
+        kwargs = {key: value for key, value in kwargs.items() if key != "pad_value"}
+    # Numbers from 1, so that the zeros of lanes and padding are fill.
+    moved_numbers = getattr(reference, name)(numbers + 1, **kwargs).reshape(-1) - 1
+    within = np.arange(dtype.itemsize)
+    source = np.where(moved_numbers < 0, FILL, moved_numbers * dtype.itemsize)[:, None] + within
+    at = np.arange(source.size)
+    return np.stack([at, np.where(np.repeat(moved_numbers < 0, dtype.itemsize), FILL, source.reshape(-1))], axis=1)
+
+
+def plan_of(name, shape, dtype, kwargs):
+    """The tile plan of a call."""
+    x = np.zeros(shape, dtype)
+    defaults = {"data_format": "NHWC", "mode": "DCR", "out_format": None, "vect": 4, "channels": None}
+    k = {**defaults, "paddings": None, "crops": None, "pad_value": None, **kwargs}
+    if name in ("space_to_depth", "depth_to_space"):
+        to_depth = name == "space_to_depth"
+        pairs = k["paddings"] if to_depth else k["crops"]
+        call = _validate.depth_call(name, to_depth, x, k["block_size"], k["data_format"], k["mode"], k["out_format"],
+                                    k["vect"], k["channels"], pairs, k["pad_value"], None, None)
+    elif name in ("space_to_batch_nd", "batch_to_space_nd"):
+        to_batch = name == "space_to_batch_nd"
+        pairs = k["paddings"] if to_batch else k["crops"]
+        call = _validate.batch_call(name, to_batch, x, k["block_shape"], pairs, k["pad_value"], None, None)
+        return _plan.plan_batch(call.problem, tiles=ALL_MEANS)
+    elif name == "pack_vect_c":
+        call = _validate.pack_call(name, x, k["data_format"], k["vect"], 0, None, None)
+    else:
+        call = _validate.unpack_call(name, x, k["data_format"], k["channels"], None, None)
+    return _plan.plan_depth(call.problem, tiles=ALL_MEANS)
+
+
+def random_call(rng):
+    """A call of any operator with a result of up to some hundred KB."""
+    def pick(*values):
+        return values[int(rng.integers(len(values)))]
+
+    name = pick("space_to_depth", "depth_to_space", "space_to_batch_nd", "batch_to_space_nd", "pack_vect_c",
+                "unpack_vect_c", "words")
+    dtype = pick("u1", "u1", "i2", "f4", "f8", "V3")
+    n, h, w = pick(1, 1, 2), int(rng.integers(1, 30)), int(rng.integers(1, 30))
+    c, b = int(rng.integers(1, 71)), pick(1, 2, 2, 3, 4)
+    layout = pick("NHWC", "NCHW")
+
+    def shaped(n, h, w, c):
+        return (n, h, w, c) if layout == "NHWC" else (n, c, h, w)
+
+    if name == "space_to_depth":
+        kwargs = {"block_size": b, "data_format": layout, "mode": pick("DCR", "CRD", "focus"), "vect": pick(4, 8, 32),
+                  "out_format": pick(None, "NHWC", "NCHW", "NCHW_VECT_C")}
+        c = pick(1, 3, 4, 12, c)
+        if rng.random() < 0.4:
+            kwargs["paddings"] = [[1, -(h + 1) % b], [b, -w % b]]
+        else:
+            h, w = max(1, h // b) * b, max(1, w // b) * b
+        return name, shaped(n, h, w, c), dtype, kwargs
+    if name == "depth_to_space":
+        kwargs = {"block_size": b, "data_format": layout, "mode": pick("DCR", "CRD", "focus"), "vect": pick(4, 8, 32),
+                  "out_format": pick(None, "NHWC", "NCHW", "NCHW_VECT_C")}
+        if rng.random() < 0.4:
+            kwargs["crops"] = [[0, b - 1], [b // 2, 0]]
+        return name, shaped(n, h, w, pick(1, 3, 4, 12, 16) * b * b), dtype, kwargs
+    if name == "words":  # words in; out as they are, or unpacked
+        name = pick("space_to_depth", "depth_to_space")
+        lanes = pick(2, 3, 4, 5, 8)
+        kwargs = {"block_size": b, "data_format": "NCHW_VECT_C", "mode": pick("DCR", "CRD", "focus"),
+                  "out_format": pick("NHWC", "NCHW", "NCHW_VECT_C"), "vect": pick(4, 8)}
+        count = pick(1, 3, 4, 7) * (b * b if name == "depth_to_space" else 1)
+        kwargs["channels"] = count
+        count = -(-count // lanes)
+        if kwargs["out_format"] == "NCHW_VECT_C":
+            dtype = "u1"
+            count = count if name == "space_to_depth" else -(-count // b**2) * b**2
+            kwargs["channels"] = count * lanes
+        return name, (n, count, max(1, h // b) * b, max(1, w // b) * b, lanes), dtype, kwargs
+    if name == "space_to_batch_nd":
+        paddings = [[1, -(h + 1) % b], [2, w % 2]]
+        return name, (n, h, w, pick(1, 3, c)), dtype, {"block_shape": [b, 2], "paddings": paddings}
+    if name == "batch_to_space_nd":
+        return name, (n * b * 2, h, w, pick(1, 3, c)), dtype, {"block_shape": [b, 2], "crops": [[0, b - 1], [1, 0]]}
+    if name == "pack_vect_c":
+        return name, shaped(n, h, w, c), dtype, {"data_format": layout, "vect": pick(4, 8, 32)}
+    lanes = pick(4, 8, 32)
+    return name, (n, -(-c // lanes), h, w, lanes), dtype, {"data_format": layout, "channels": c}
+
+
+def check_plan(call):
+    name, shape, dtype, kwargs = call
+    plan = plan_of(*call)
+    what = f"{name}{shape} {dtype} {kwargs}\n{plan}"
+    if plan.scratch:
+        return False
+    expected = expected_map(*call)
+    found = map_of_segments(plan.segments)
+    # Which of the fill values is no matter of places: lanes and padding are told apart by values, in other tests.
+    found[:, 1] = np.maximum(found[:, 1], FILL)
+    equal(found, expected, what)
+    return True
+
+
+def test_plans_of_random_calls(rng):
+    tiles = sum(check_plan(random_call(rng)) for _ in range(250))
+    assert tiles > 150
+
+
+# Results so large that loops are cut into rows and blocks; pitches of whole pages; and those that once were wrong.
+LARGE = {
+    "28x28x48 to words": ("space_to_depth", (1, 28, 28, 48), "u1", {"block_size": 2, "out_format": "NCHW_VECT_C"}),
+    "28x28x33 CRD to planes": ("space_to_depth", (1, 28, 28, 33), "u1",
+                               {"block_size": 4, "mode": "CRD", "out_format": "NCHW"}),
+    "planes of odd rows": ("space_to_depth", (1, 3, 258, 514), "u1", {"block_size": 2, "data_format": "NCHW"}),
+    "7x7 maps": ("depth_to_space", (2, 512, 7, 7), "u1", {"block_size": 2, "data_format": "NCHW"}),
+    "transpose": ("pack_vect_c", (1, 64, 66, 67), "u1", {"data_format": "NCHW", "vect": 32}),
+    "pages apart": ("space_to_depth", (1, 64, 64, 64), "u1",
+                    {"block_size": 1, "data_format": "NCHW", "out_format": "NHWC"}),
+    "pages apart, b = 4": ("depth_to_space", (1, 64, 64, 48), "u1", {"block_size": 4, "out_format": "NCHW"}),
+    "RGB to words, padded": ("space_to_depth", (2, 127, 130, 3), "u1",
+                             {"block_size": 2, "out_format": "NCHW_VECT_C", "paddings": [[1, 0], [2, 4]]}),
+    "words of three to words of four": (
+        "depth_to_space", (1, 4, 5, 6, 3), "u1",
+        {"block_size": 2, "data_format": "NCHW_VECT_C", "mode": "CRD", "out_format": "NCHW_VECT_C", "channels": 12},
+    ),
+    "wide elements": ("space_to_depth", (1, 62, 66, 5), "f8", {"block_size": 2, "mode": "CRD"}),
+    "batch": ("space_to_batch_nd", (2, 61, 63, 24), "u1", {"block_shape": [3, 2], "paddings": [[1, 1], [0, 1]]}),
+}
+
+
+@pytest.mark.parametrize("call", LARGE.values(), ids=LARGE)
+def test_plans_of_larger_calls(call):
+    assert check_plan(call)
+
+
+def test_no_work_is_done_twice():
+    """Overlapping last tiles are all that plans write more than once."""
+    for call in LARGE.values():
+        plan = plan_of(*call)
+        written = sum(
+            prod(axis.extent for axis in (*segment.rows, *box.axes)) * box.width
+            for segment in plan.segments for box in segment.boxes
+        )
+        size = len(expected_map(*call))
+        assert written <= 2 * size, f"{call}: {written} bytes for {size}\n{plan}"
+
+
+def test_fill_values_are_read_from_the_fill_buffer():
+    """All of a padded region: source F, no steps, and the pad value behind the lane value."""
+    plan = plan_of("space_to_depth", (1, 2, 2, 1), "u1", {"block_size": 2, "paddings": [[2, 0], [0, 0]]})
+    sources = {box.source for segment in plan.segments for box in segment.boxes}
+    assert sources == {X, F}
+    filled = map_of_segments(plan.segments)[:4]
+    equal(filled, np.array([[k, FILL - 1] for k in range(4)]), str(plan))
+
+
+def test_moved_numbers_fill_only_once():
+    """The tests' own arithmetic: fill stays fill wherever the tile is."""
+    entries = np.array([[0, 5], [1, FILL - 3]])
+    expected = np.array([[0, 5], [1, FILL - 3], [2, 15], [3, FILL - 3]])
+    equal(moved(entries, np.array([0, 10]), np.array([0, 2])), expected, "fill moved")
