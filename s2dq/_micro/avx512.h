@@ -11,7 +11,8 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define S2DQ_512_LONG 4096 /* bytes of a run from which memcpy knows better */
+#define S2DQ_512_LONG 4096   /* bytes of a run from which memcpy knows better */
+#define S2DQ_512_ALIGNED 512 /* and from which it is worth to begin with a part of a line */
 
 #define S2DQ_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi,bmi2")))
 #define S2DQ_512_INLINE static inline __attribute__((always_inline)) S2DQ_512
@@ -300,17 +301,24 @@ static const s2dq_tile_runner s2dq_512_runners[4][3][4][3][2] = {S2DQ_512_EACH(S
 static const s2dq_tile_runner s2dq_512_streamers[4][3][4] = {
     S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY)};
 
-/* A run of at least one register, the last one overlapping. */
+/* A run of at least one register, the last one overlapping. Long runs are stored in whole lines: a store across two
+ * lines takes nearly twice as long. */
 S2DQ_512_INLINE void s2dq_512_copy_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t width)
 {
     int64_t k = 0;
-    for (; k + 256 <= width; k += 256) {
-        const __m512i a = _mm512_loadu_si512(src + k), b = _mm512_loadu_si512(src + k + 64);
-        const __m512i c = _mm512_loadu_si512(src + k + 128), d = _mm512_loadu_si512(src + k + 192);
-        _mm512_storeu_si512(dst + k, a);
-        _mm512_storeu_si512(dst + k + 64, b);
-        _mm512_storeu_si512(dst + k + 128, c);
-        _mm512_storeu_si512(dst + k + 192, d);
+    if (width >= S2DQ_512_ALIGNED) {
+        _mm512_storeu_si512(dst, _mm512_loadu_si512(src));
+        k = S2DQ_REGISTER_BYTES - ((int64_t)(uintptr_t)dst & (S2DQ_REGISTER_BYTES - 1));
+    }
+    for (; k + 128 <= width; k += 128) { /* half registers: fewer of their loads are across two lines */
+        const __m256i *from = (const __m256i *)(src + k);
+        __m256i *to = (__m256i *)(dst + k);
+        const __m256i a = _mm256_loadu_si256(from), b = _mm256_loadu_si256(from + 1);
+        const __m256i c = _mm256_loadu_si256(from + 2), d = _mm256_loadu_si256(from + 3);
+        _mm256_storeu_si256(to, a);
+        _mm256_storeu_si256(to + 1, b);
+        _mm256_storeu_si256(to + 2, c);
+        _mm256_storeu_si256(to + 3, d);
     }
     for (; k + 64 <= width; k += 64) _mm512_storeu_si512(dst + k, _mm512_loadu_si512(src + k));
     if (k < width) _mm512_storeu_si512(dst + width - 64, _mm512_loadu_si512(src + width - 64));
