@@ -147,6 +147,9 @@ cdef extern from "_micro/threads.h" nogil:
     int s2dq_processors() noexcept
     int s2dq_thread() noexcept
     int s2dq_team() noexcept
+    int64_t s2dq_now() noexcept
+    int64_t s2dq_get_last_end() noexcept
+    void s2dq_set_last_end(int64_t when) noexcept
     int s2dq_get_last_team() noexcept
     void s2dq_set_last_team(int size) noexcept
     int s2dq_get_cap() noexcept
@@ -168,10 +171,13 @@ cdef enum:
 cdef int64_t FAR = 640 << 10         # results of this size and their sources do not stay in the nearer caches
 cdef int64_t KEEP_MEMORY = 1 << 25   # bytes of a result from which the allocator would give every page back
 cdef int64_t SMALL = 1 << 14         # bytes of a result that are moved before anything is set up
-# Bytes of a result from which a team is worth its start: when the caller asked for threads, and when nobody did.
-# A team that has gone to sleep takes milliseconds to wake, so by default only clearly large tensors get one.
+# Bytes of a result from which a team is worth its start: when the caller asked for threads, and when nobody did. A
+# team that has gone to sleep takes milliseconds to wake. So by default only calls in quick succession get one, whose
+# team is still awake or will be for the next call, and those so large that they do not mind.
 cdef int64_t PARALLEL_ASKED = 1 << 18
-cdef int64_t PARALLEL_DEFAULT = 1 << 23
+cdef int64_t PARALLEL_AWAKE = 1 << 20
+cdef int64_t PARALLEL_ASLEEP = 1 << 26
+cdef int64_t AWAKE = 1000000         # nanoseconds since the last such call
 cdef int64_t TASK_MIN = 1 << 16      # a task is worth handing out
 cdef int64_t TASK_MAX = 1 << 23      # and small enough to share evenly
 cdef int64_t SLAB_BYTES = 1 << 26    # of the result, between two looks at pending signals
@@ -712,7 +718,7 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
         return 0
     segments = <Segment *>malloc(program.count * sizeof(Segment))
     try:
-        if program.nbytes >= (PARALLEL_ASKED if num_threads else PARALLEL_DEFAULT):
+        if program.nbytes >= PARALLEL_ASKED and (num_threads or s2dq_get_cap() or is_awake(program.nbytes)):
             team = team_limit(num_threads)
         if segments:
             tasks = share_out(program, segments, team)
@@ -738,6 +744,8 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
             if begin < tasks:
                 PyErr_CheckSignals()
         s2dq_set_last_team(seen)
+        if program.nbytes >= PARALLEL_AWAKE:
+            s2dq_set_last_end(s2dq_now())
     finally:
         free(segments)
         free(buffers.scratch)
@@ -938,6 +946,13 @@ cdef tuple plain(arguments, int depth):
 
 
 # --------------------------------------------------------------------------------------------------- threads
+
+cdef bint is_awake(int64_t nbytes) noexcept nogil:
+    """Whether a call of this size should have a team when nobody asked for one."""
+    if nbytes >= PARALLEL_ASLEEP:
+        return True
+    return nbytes >= PARALLEL_AWAKE and s2dq_now() - s2dq_get_last_end() < AWAKE
+
 
 cdef int team_limit(int wanted) noexcept nogil:
     """The largest team a call on this thread may have now; `wanted` 0 leaves it to the cap."""

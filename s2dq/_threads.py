@@ -4,7 +4,10 @@ A call wants the threads of its ``num_threads`` argument, else of `set_num_threa
 ``S2DQ_NUM_THREADS``, else OpenMP's current maximum (which ``OMP_NUM_THREADS`` and threadpoolctl act through). It gets
 at most OpenMP's maximum, the CPUs that affinity and control group allow, and one thread per task; and one
 inside another parallel region, or in a forked child whose OpenMP runtime could not be put in order (`_micro/threads.h`
-has the handlers). Small tensors never open a parallel region.
+has the handlers).
+
+Small tensors never open a parallel region. Where nobody has said how many threads to use, neither do tensors of a few
+MiB that come alone: a team that sleeps takes longer to wake than they take to move. Calls in quick succession get one.
 """
 
 import os

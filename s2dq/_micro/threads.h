@@ -9,6 +9,9 @@
 #ifndef S2DQ_THREADS_H
 #define S2DQ_THREADS_H
 
+#include <stdint.h>
+#include <time.h>
+
 #if defined(_OPENMP)
 #include <omp.h>
 #endif
@@ -104,6 +107,23 @@ static void s2dq_set_cap(int count) { __atomic_store_n(&s2dq_cap, count, __ATOMI
 static int s2dq_get_quota(void) { return __atomic_load_n(&s2dq_quota, __ATOMIC_RELAXED); }
 static void s2dq_set_quota(int count) { __atomic_store_n(&s2dq_quota, count, __ATOMIC_RELAXED); }
 #endif
+
+/* Nanoseconds of a clock that only goes forward; 0 where there is none. */
+static int64_t s2dq_now(void)
+{
+#if defined(_MSC_VER)
+    return 0;
+#else
+    struct timespec now;
+    return clock_gettime(CLOCK_MONOTONIC, &now) == 0 ? (int64_t)now.tv_sec * 1000000000 + now.tv_nsec : 0;
+#endif
+}
+
+/* When the last call on this thread that could have had a team ended. */
+static S2DQ_THREAD_LOCAL int64_t s2dq_last_end = 0;
+
+static int64_t s2dq_get_last_end(void) { return s2dq_last_end; }
+static void s2dq_set_last_end(int64_t when) { s2dq_last_end = when; }
 
 static S2DQ_THREAD_LOCAL int s2dq_last_team = 1;
 
