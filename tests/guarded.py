@@ -20,6 +20,9 @@ POISON = 0xA5
 PAGE = mmap.PAGESIZE
 _PROT_NONE = 0
 
+# How many times as long as usual children may take, say in an emulator.
+_PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
+
 
 class Arena:
     """Memory between two inaccessible pages."""
@@ -70,6 +73,7 @@ def run_child(function, *arguments, helpers=(), timeout=60, env=None):
     Thread settings of this environment are not passed on; `env` adds variables. The child leads a process group of
     its own which is killed as a whole at the deadline, because a hung grandchild would keep the pipe open.
     """
+    timeout *= _PATIENCE
     sources = [textwrap.dedent(inspect.getsource(part)) for part in (*helpers, function)]
     program = "\n\n".join([*sources, f"{function.__name__}(*{arguments!r})\n"])
     inherited = {

@@ -8,6 +8,7 @@
 #include "avx2.h"
 #include "avx512.h"
 #include "isa.h"
+#include "neon.h"
 #include "portable.h"
 #include "tile.h"
 
@@ -45,6 +46,12 @@ static s2dq_kernels s2dq_kernels_of(int isa)
         kernels.edge = s2dq_512_run_edge;
         kernels.sweep = s2dq_512_sweep;
         kernels.flush = s2dq_512_flush;
+    }
+#elif defined(S2DQ_ARM)
+    if (isa == S2DQ_ISA_NEON) {
+        kernels.tile = s2dq_neon_runner;
+        kernels.network = s2dq_neon_network_runner;
+        kernels.edge = s2dq_neon_run_edge;
     }
 #else
     (void)isa;

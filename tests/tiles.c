@@ -1,0 +1,315 @@
+/* Random tile programs and networks against an executor in plain C, every array between inaccessible pages.
+ *
+ *     cc -O2 -I s2dq/_micro tests/tiles.c -o tiles && ./tiles [ROUNDS [SEED]]
+ *
+ * Checks the kernels of the best instruction set that runs. `.ci/emulate` runs it for NEON.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "dispatch.h"
+
+enum { ARENA = 1 << 18, POISON = 0xA5, NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
+enum kind { LOOPS, EDGE, NETWORK };
+
+static s2dq_kernels kernels;
+static s2dq_tile tile;
+static s2dq_network network;
+static s2dq_filling filling;
+static s2dq_axis loops[S2DQ_TILE_LOOPS];
+
+/* ------------------------------------------------------------------------------------------ the plain executor */
+
+static uint8_t plain_byte(const uint8_t *src, int output, int lane)
+{
+    const int width = S2DQ_REGISTER_BYTES / (int)tile.loads, upper = tile.upper[output] >> lane & 1;
+    const int from = upper ? 2 * S2DQ_REGISTER_BYTES + tile.high[output][lane] : tile.low[output][lane];
+    const uint8_t keep = filling.keep[output][lane];
+    return (keep ? src[tile.src[from / width] + from % width] & keep : 0) | filling.fill[output][lane];
+}
+
+static void plain_tile(uint8_t *dst, const uint8_t *src)
+{
+    const int width = S2DQ_REGISTER_BYTES / (int)tile.stores;
+    for (int piece = 0; piece < tile.outputs * tile.stores; piece++)
+        for (int bit = 0; bit < width; bit++)
+            if (tile.dst_mask[piece] >> bit & 1)
+                dst[tile.dst[piece] + bit] = plain_byte(src, piece * width / S2DQ_REGISTER_BYTES,
+                                                        piece * width % S2DQ_REGISTER_BYTES + bit);
+}
+
+/* How far turn `i` of loop `k` is from its first turn. */
+static int64_t src_at(int k, int64_t i) { return i * loops[k].src - (i == loops[k].extent - 1) * loops[k].src_back; }
+static int64_t dst_at(int k, int64_t i) { return i * loops[k].dst - (i == loops[k].extent - 1) * loops[k].dst_back; }
+
+static void plain_network(uint8_t *dst, const uint8_t *src)
+{
+    const int in_width = S2DQ_REGISTER_BYTES / (int)network.loads;
+    const int out_width = S2DQ_REGISTER_BYTES / (int)network.stores;
+    uint8_t now[NET_BYTES], then[NET_BYTES];
+    for (int k = 0; k < NET_BYTES; k++) now[k] = src[network.src[k / in_width] + k % in_width];
+    for (int level = 0; level < network.levels; level++) {
+        for (int k = 0; k < NET_BYTES; k++) {
+            const int number = k / S2DQ_REGISTER_BYTES, bit = 1 << level;
+            const int from = network.table[level][number >> level & 1][k % S2DQ_REGISTER_BYTES];
+            const int other = from < S2DQ_REGISTER_BYTES ? number & ~bit : number | bit;
+            then[k] = now[other * S2DQ_REGISTER_BYTES + from % S2DQ_REGISTER_BYTES];
+        }
+        memcpy(now, then, sizeof now);
+    }
+    for (int k = 0; k < NET_BYTES; k++) dst[network.dst[k / out_width] + k % out_width] = now[k];
+}
+
+static void plain_run(uint8_t *dst, const uint8_t *src, void (*plain)(uint8_t *, const uint8_t *))
+{
+    for (int64_t i = 0; i < loops[0].extent; i++)
+        for (int64_t j = 0; j < loops[1].extent; j++)
+            for (int64_t k = 0; k < loops[2].extent; k++)
+                plain(dst + dst_at(0, i) + dst_at(1, j) + dst_at(2, k),
+                      src + src_at(0, i) + src_at(1, j) + src_at(2, k));
+}
+
+/* ---------------------------------------------------------------------------------------------- random programs */
+
+static uint64_t state;
+
+static uint64_t draw(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+static int64_t between(int64_t low, int64_t high) { return low + (int64_t)(draw() >> 11) % (high - low + 1); }
+static int one_in(int count) { return between(1, count) == 1; }
+
+static uint64_t draw_mask(int width)
+{
+    const uint64_t full = ~0ULL >> (64 - width);
+    switch (between(0, 5)) {
+    case 0: return draw() & full;
+    case 1: return ~0ULL >> (64 - between(1, width));
+    case 2: return full & ~(1ULL << between(0, width - 1));
+    case 3: return 0;
+    default: return full;
+    }
+}
+
+/* OUT: which bytes of the inputs are there. Returns how many. */
+static int draw_source(int *there)
+{
+    const int width = S2DQ_REGISTER_BYTES / (int)tile.loads, neighbours = one_in(2);
+    int64_t at = between(-300, 300);
+    int count = 0;
+    for (int piece = 0; piece < tile.inputs * tile.loads; piece++) {
+        tile.src[piece] = neighbours ? at : between(-500, 500);
+        at += one_in(3) ? between(0, 200) : width;
+        tile.src_mask[piece] = piece ? draw_mask(width) : 1 | draw_mask(width);
+        for (int bit = 0; bit < width; bit++)
+            if (tile.src_mask[piece] >> bit & 1) there[count++] = piece * width + bit;
+    }
+    return count;
+}
+
+/* Pieces of the destination in any order, without overlaps. Returns from where to where they reach. */
+static int64_t draw_destination(int64_t *at, int pieces, int width)
+{
+    const int gap = one_in(2) ? 0 : (int)between(1, 9);
+    for (int piece = 0; piece < pieces; piece++) {
+        const int other = (int)between(0, piece);
+        at[piece] = at[other];
+        at[other] = piece * (width + gap) - 200;
+    }
+    return pieces * (width + gap);
+}
+
+/* Every byte that is stored comes from one that is there, or is filled; what is not stored comes from anywhere. */
+static void draw_tables(const int *there, int count)
+{
+    const int width = S2DQ_REGISTER_BYTES / (int)tile.stores;
+    const int scattered = one_in(6), reach = one_in(3) ? count : (int)between(1, 40);
+    const int filled = one_in(3) ? (int)between(1, 100) : 0;
+    memset(filling.keep, 255, sizeof filling.keep);
+    memset(filling.fill, 0, sizeof filling.fill);
+    for (int output = 0; output < tile.outputs; output++) {
+        const int first = (int)between(0, count - 1);
+        for (int lane = 0; lane < S2DQ_REGISTER_BYTES; lane++) {
+            const int near = scattered ? lane % 16 * (count / 16) : (int)between(0, reach - 1);
+            const int stored = tile.dst_mask[output * tile.stores + lane / width] >> lane % width & 1;
+            int from = there[(first + near) % count];
+            if (between(0, 99) < filled) filling.keep[output][lane] = 0, filling.fill[output][lane] = (uint8_t)draw();
+            if (!stored || !filling.keep[output][lane]) from = (int)between(0, S2DQ_REGISTER_BYTES * tile.inputs - 1);
+            if (from >= 2 * S2DQ_REGISTER_BYTES) {
+                tile.upper[output] |= 1ULL << lane;
+                tile.high[output][lane] = (uint8_t)(from - 2 * S2DQ_REGISTER_BYTES);
+            } else {
+                tile.low[output][lane] = (uint8_t)from;
+            }
+        }
+    }
+}
+
+static void draw_loops(int64_t span)
+{
+    for (int k = S2DQ_TILE_LOOPS - 1; k >= 0; k--) {
+        const int64_t extent = one_in(3) ? between(1, 19) : between(1, 5);
+        memset(&loops[k], 0, sizeof loops[k]);
+        loops[k].extent = extent * span > ARENA / 2 ? 1 : extent;
+        loops[k].src = between(-150, 150);
+        loops[k].dst = one_in(4) ? -span : span;
+        if (loops[k].extent > 1 && one_in(2)) loops[k].src_back = between(-100, 100);
+        if (loops[k].extent > 1 && one_in(2)) loops[k].dst_back = between(0, 60) * (loops[k].dst < 0 ? -1 : 1);
+        span *= loops[k].extent;
+    }
+}
+
+static void draw_tile(void)
+{
+    int there[S2DQ_REGISTERS * S2DQ_REGISTER_BYTES];
+    memset(&tile, 0, sizeof tile);
+    tile.inputs = between(1, S2DQ_REGISTERS);
+    tile.outputs = between(1, S2DQ_REGISTERS);
+    tile.loads = 1 << between(0, 2);
+    tile.stores = 1 << between(0, 2);
+    tile.far = one_in(2);
+    const int pieces = (int)(tile.outputs * tile.stores), width = S2DQ_REGISTER_BYTES / (int)tile.stores;
+    for (int piece = 0; piece < pieces; piece++) tile.dst_mask[piece] = draw_mask(width);
+    draw_loops(draw_destination(tile.dst, pieces, width));
+    draw_tables(there, draw_source(there));
+}
+
+static void draw_network(void)
+{
+    memset(&network, 0, sizeof network);
+    network.levels = between(2, S2DQ_NET_LEVELS);
+    network.loads = 1 << between(0, 2);
+    network.stores = 1 << between(0, 2);
+    network.far = one_in(2);
+    for (int piece = 0; piece < S2DQ_NET_REGISTERS * network.loads; piece++) network.src[piece] = between(-5000, 5000);
+    draw_loops(draw_destination(network.dst, (int)(S2DQ_NET_REGISTERS * network.stores),
+                                S2DQ_REGISTER_BYTES / (int)network.stores));
+    for (int level = 0; level < network.levels; level++)
+        for (int k = 0; k < 2 * S2DQ_REGISTER_BYTES; k++)
+            network.table[level][k / S2DQ_REGISTER_BYTES][k % S2DQ_REGISTER_BYTES] =
+                (uint8_t)between(0, 2 * S2DQ_REGISTER_BYTES - 1);
+}
+
+/* ------------------------------------------------------------------------------------------------- the check */
+
+typedef struct {
+    int64_t low, high;
+} extent;
+
+/* From where to where the pieces of one side reach; `masks` where only their bytes count. */
+static extent reach_of(const int64_t *at, const uint64_t *masks, int64_t registers, int64_t pieces)
+{
+    const int width = S2DQ_REGISTER_BYTES / (int)pieces;
+    extent reach = {INT64_MAX, INT64_MIN};
+    for (int piece = 0; piece < registers * pieces; piece++)
+        for (int bit = 0; bit < width; bit++)
+            if (!masks || masks[piece] >> bit & 1) {
+                if (at[piece] + bit < reach.low) reach.low = at[piece] + bit;
+                if (at[piece] + bit + 1 > reach.high) reach.high = at[piece] + bit + 1;
+            }
+    if (reach.low > reach.high) reach.low = reach.high = 0;
+    return reach;
+}
+
+static extent over_loops(extent reach, int64_t (*at)(int, int64_t))
+{
+    for (int k = 0; k < S2DQ_TILE_LOOPS; k++) {
+        int64_t low = 0, high = 0;
+        for (int64_t i = 0; i < loops[k].extent; i++) {
+            if (at(k, i) < low) low = at(k, i);
+            if (at(k, i) > high) high = at(k, i);
+        }
+        reach.low += low;
+        reach.high += high;
+    }
+    return reach;
+}
+
+static uint8_t *make_arena(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *memory = mmap(NULL, ARENA + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory, page, PROT_NONE) || mprotect(memory + page + ARENA, page, PROT_NONE)) {
+        perror("tiles: no memory between inaccessible pages");
+        exit(2);
+    }
+    return memory + page;
+}
+
+/* Whether the program just drawn gives what the plain executor gives, and no byte more. */
+static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kind kind)
+{
+    extent in = reach_of(tile.src, kind == EDGE ? tile.src_mask : NULL, tile.inputs, tile.loads);
+    extent out = reach_of(tile.dst, tile.dst_mask, tile.outputs, tile.stores);
+    if (kind == NETWORK) {
+        in = reach_of(network.src, NULL, S2DQ_NET_REGISTERS, network.loads);
+        out = reach_of(network.dst, NULL, S2DQ_NET_REGISTERS, network.stores);
+    }
+    if (kind != EDGE) in = over_loops(in, src_at), out = over_loops(out, dst_at);
+    if (in.high - in.low > ARENA || out.high - out.low > ARENA) {
+        puts("tiles: a program does not fit into the arena");
+        exit(2);
+    }
+    const int at_end = one_in(2);
+    uint8_t *x = src + (at_end ? ARENA - in.high : -in.low), *y = dst + (at_end ? ARENA - out.high : -out.low);
+    for (int k = 0; k < ARENA; k += 8) {
+        const uint64_t word = draw();
+        memcpy(src + k, &word, 8);
+    }
+    memset(dst, POISON, ARENA);
+    memset(expected, POISON, ARENA);
+    switch (kind) {
+    case LOOPS: kernels.tile(&tile)(y, x, &tile, &filling, loops); break;
+    case EDGE: kernels.edge(y, x, &tile, &filling); break;
+    case NETWORK: kernels.network(&network)(y, x, &network, loops); break;
+    }
+    y = expected + (y - dst);
+    switch (kind) {
+    case LOOPS: plain_run(y, x, plain_tile); break;
+    case EDGE: plain_tile(y, x); break;
+    case NETWORK: plain_run(y, x, plain_network); break;
+    }
+    return memcmp(dst, expected, ARENA) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[] = {"tile", "tile at an edge", "network"};
+    static uint8_t expected[ARENA];
+    const long rounds = argc > 1 ? atol(argv[1]) : 4000, seed = argc > 2 ? atol(argv[2]) : 1;
+    uint8_t *src = make_arena(), *dst = make_arena();
+    long counts[3] = {0, 0, 0};
+    int isa = S2DQ_ISA_COUNT - 1;
+    while (isa > 0 && !s2dq_isa_runs(isa)) isa--;
+    kernels = s2dq_kernels_of(isa);
+    if (!kernels.tile || !kernels.edge || !kernels.network) {
+        printf("tiles: no such kernels for %s\n", s2dq_isa_name(isa));
+        return 2;
+    }
+    state = 88172645463325252ULL ^ (uint64_t)seed * 0x9E3779B97F4A7C15ULL;
+    for (long k = 0; k < rounds; k++) {
+        const enum kind kind = one_in(4) ? NETWORK : one_in(3) ? EDGE : LOOPS;
+        if (kind == NETWORK)
+            draw_network();
+        else
+            draw_tile();
+        counts[kind]++;
+        if (!program_holds(src, dst, expected, kind)) {
+            printf("tiles: wrong bytes: seed %ld, round %ld, a %s; loops %d %d %d\n", seed, k, names[kind],
+                   (int)loops[0].extent, (int)loops[1].extent, (int)loops[2].extent);
+            return 1;
+        }
+    }
+    printf("tiles: on %s %ld tiles, %ld at edges, %ld networks\n", s2dq_isa_name(isa), counts[LOOPS], counts[EDGE],
+           counts[NETWORK]);
+    return 0;
+}
