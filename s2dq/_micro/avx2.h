@@ -8,6 +8,8 @@
  * blocks      the same of four streams of 12-byte granules, by word shuffles
  * pattern     any bytes that repeat in the result: vectors put together from windows of the source
  * transpose   more streams: 16 or 32 rows by 16 bytes through an unpack network, through a scratch where lines collide
+ * scattered   the same where several loops make the rows or the columns
+ * halfway     two of these after each other, through a scratch
  * granules    all else: load and store, one granule after the other
  *
  * Vectors run past the end of a row only where the bytes behind it belong to the box and are written later by the same
@@ -298,6 +300,33 @@ S2DQ_AVX2_INLINE void s2dq_avx2_split_step(uint8_t *dst, const uint8_t *src, con
     for (int k = streams - 1; k >= 0; k--) s2dq_avx2_store(dst + offset[k], v[k], bytes);
 }
 
+/* 16 bytes of each of three streams, of two rows at once: one in each lane. `next` is from a row of the streams to the
+ * other one; those of the woven side follow each other. */
+S2DQ_AVX2_INLINE void s2dq_avx2_pair_step(uint8_t *dst, const uint8_t *src, const int64_t *offset, int64_t next,
+                                          int merge, int w)
+{
+    __m256i v[3];
+    if (merge) {
+        S2DQ_UNROLL
+        for (int k = 0; k < 3; k++) v[k] = s2dq_avx2_load_pair(src + offset[k], src + offset[k] + next);
+        s2dq_avx2_interleave(v, 3, w);
+        s2dq_avx2_store(dst, _mm256_permute2x128_si256(v[0], v[1], 0x20), 32);
+        s2dq_avx2_store(dst + 32, _mm256_blend_epi32(v[2], v[0], 0xF0), 32);
+        s2dq_avx2_store(dst + 64, _mm256_permute2x128_si256(v[1], v[2], 0x31), 32);
+        return;
+    }
+    const __m256i a = s2dq_avx2_load(src, 32), b = s2dq_avx2_load(src + 32, 32), c = s2dq_avx2_load(src + 64, 32);
+    v[0] = _mm256_blend_epi32(a, b, 0xF0);
+    v[1] = _mm256_permute2x128_si256(a, c, 0x21);
+    v[2] = _mm256_blend_epi32(b, c, 0xF0);
+    s2dq_avx2_deinterleave(v, 3, w);
+    S2DQ_UNROLL
+    for (int k = 2; k >= 0; k--) {
+        s2dq_avx2_store(dst + offset[k], v[k], 16);
+        _mm_storeu_si128((__m128i *)(dst + offset[k] + next), _mm256_extracti128_si256(v[k], 1));
+    }
+}
+
 typedef void (*s2dq_avx2_stepper)(uint8_t *, const uint8_t *, const int64_t *, int64_t);
 
 /* Bytes i .. i + bytes of every stream. */
@@ -313,7 +342,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_step(uint8_t *dst, const uint8_t *src, const int
 /* All rows. Requires job->bytes >= 4, and >= w. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job,
                                             s2dq_avx2_stepper by32, s2dq_avx2_stepper by16, s2dq_avx2_stepper by8,
-                                            s2dq_avx2_stepper by4, int streams)
+                                            s2dq_avx2_stepper by4, int merge, int streams, int w)
 {
     const int64_t n = job->bytes;
     const s2dq_axis inner = job->rows[0], outer = job->rows[1];
@@ -326,6 +355,10 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, co
         const uint8_t *s = src;
         const int64_t free = axis == 1 ? (r < outer.extent - 1 ? inner.extent : 0) : axis == 0 ? inner.extent - 1 : 0;
         int64_t q = 0;
+        if (streams == 3 && n == 16 && (merge ? inner.dst : inner.src) == 48) {
+            for (; q < inner.extent - 1; q += 2, d += 2 * inner.dst, s += 2 * inner.src)
+                s2dq_avx2_pair_step(d, s, offset, merge ? inner.src : inner.dst, merge, w);
+        }
         if (streams != 3 && streams <= 8 && n <= 32) { /* short rows: one step each */
             for (; q < free; q++, d += inner.dst, s += inner.src) by32(d, s, offset, 0);
         }
@@ -363,7 +396,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, co
     S2DQ_AVX2_STEP(LINKAGE, NAME##_by4, MERGE, STREAMS, W, 4)                                                     \
     S2DQ_AVX2 static void NAME(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job)                    \
     {                                                                                                             \
-        s2dq_avx2_run_streams(dst, src, job, NAME##_by32, NAME##_by16, NAME##_by8, NAME##_by4, STREAMS);          \
+        s2dq_avx2_run_streams(dst, src, job, NAME##_by32, NAME##_by16, NAME##_by8, NAME##_by4, MERGE, STREAMS, W);\
     }
 #define S2DQ_AVX2_BOTH(LINKAGE, STREAMS, W)                                               \
     S2DQ_AVX2_STREAMS(LINKAGE, s2dq_avx2_merge_##STREAMS##_x##W, 1, STREAMS, W)           \
@@ -839,6 +872,22 @@ static int s2dq_avx2_plan_cycle(s2dq_avx2_cycle *c, const s2dq_axis *axes, int c
 
 /* ------------------------------------------------------------------------------------------------ transpose */
 
+#define S2DQ_AVX2_SCATTERED 256 /* rows, or columns, of which a table holds where they are */
+
+/* 32 / w registers, a square of elements of 4 or 8 bytes: lanes apart, then the lanes of both halves. */
+S2DQ_AVX2_INLINE void s2dq_avx2_square(__m256i *v, int w)
+{
+    const int half = 16 / w;
+    s2dq_avx2_weave(v, half, w);
+    s2dq_avx2_weave(v + half, half, w);
+    S2DQ_UNROLL
+    for (int i = 0; i < half; i++) {
+        const __m256i low = v[i], high = v[i + half];
+        v[i] = _mm256_permute2x128_si256(low, high, 0x20);
+        v[i + half] = _mm256_permute2x128_si256(low, high, 0x31);
+    }
+}
+
 /* A tile of `rows` source rows by `columns` bytes, w bytes per element: column j goes to dst + j * ds. rows * w = 32:
  * the low lanes hold the first half of the rows, so that a result is a whole register. */
 S2DQ_AVX2_INLINE void s2dq_avx2_tile(uint8_t *dst, const uint8_t *src, int64_t ds, int64_t ss, int w, int row_bytes,
@@ -846,6 +895,14 @@ S2DQ_AVX2_INLINE void s2dq_avx2_tile(uint8_t *dst, const uint8_t *src, int64_t d
 {
     const int square = 16 / w, rows = row_bytes / w;
     __m256i v[16];
+    if (column_bytes == 32) {
+        S2DQ_UNROLL
+        for (int i = 0; i < rows; i++) v[i] = s2dq_avx2_load(src + i * ss, 32);
+        s2dq_avx2_square(v, w);
+        S2DQ_UNROLL
+        for (int i = 0; i < rows; i++) s2dq_avx2_store(dst + i * ds, v[i], 32);
+        return;
+    }
     S2DQ_UNROLL
     for (int i = 0; i < square; i++) {
         if (row_bytes == 32)
@@ -885,7 +942,8 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_tiles(uint8_t *dst, const uint8_t *src, s2dq
                                                    s2dq_axis columns)                                             \
     {                                                                                                             \
         const int64_t high = rows.extent * W, wide = columns.extent * W;                                          \
-        if (wide >= 16 && high >= 32) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 32, 16);                    \
+        if (W >= 4 && wide >= 32 && high >= 32) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 32, 32);          \
+        else if (wide >= 16 && high >= 32) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 32, 16);               \
         else if (wide >= 16 && high >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 16, 16);               \
         else if (wide >= 16 && high >= 8) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 8, 16);                 \
         else if (wide >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, W < 8 ? 4 : 8, 16);                  \
@@ -898,6 +956,79 @@ S2DQ_AVX2_TILES(1)
 S2DQ_AVX2_TILES(2)
 S2DQ_AVX2_TILES(4)
 S2DQ_AVX2_TILES(8)
+
+/* The same where rows and columns lie anywhere: row i starts at row_at[i] of the source, column j at column_at[j] of
+ * the result. `lines` uses up the lines of few rows before those of others, which is for rows that collide. */
+typedef struct {
+    int64_t rows, columns;
+    int lines;
+    int64_t row_at[S2DQ_AVX2_SCATTERED], column_at[S2DQ_AVX2_SCATTERED];
+} s2dq_avx2_plane;
+
+S2DQ_AVX2_INLINE void s2dq_avx2_tile_at(uint8_t *dst, const uint8_t *src, const int64_t *row_at,
+                                        const int64_t *column_at, int w, int row_bytes, int column_bytes)
+{
+    const int square = 16 / w;
+    __m256i v[16];
+    if (column_bytes == 32) {
+        S2DQ_UNROLL
+        for (int i = 0; i < 2 * square; i++) v[i] = s2dq_avx2_load(src + row_at[i], 32);
+        s2dq_avx2_square(v, w);
+    } else {
+        S2DQ_UNROLL
+        for (int i = 0; i < square; i++)
+            v[i] = row_bytes == 32 ? s2dq_avx2_load_pair(src + row_at[i], src + row_at[i + square])
+                                   : s2dq_avx2_load(src + row_at[i], 16);
+        s2dq_avx2_weave(v, square, w);
+    }
+    S2DQ_UNROLL
+    for (int i = 0; i < column_bytes / w; i++) s2dq_avx2_store(dst + column_at[i], v[i], row_bytes);
+}
+
+S2DQ_AVX2_INLINE void s2dq_avx2_run_plane(uint8_t *dst, const uint8_t *src, const s2dq_avx2_plane *p, int w,
+                                          int row_bytes, int column_bytes)
+{
+    const int64_t high = row_bytes / w, wide = column_bytes / w, block = 64 / w;
+    const int64_t rows = p->rows, columns = p->columns, *const row_at = p->row_at, *const column_at = p->column_at;
+    for (int64_t c = 0; c < columns; c += block) {
+        const int64_t c_end = columns - c < block ? columns : c + block;
+        for (int64_t r = 0; r < rows; r += p->lines ? high : block) {
+            const int64_t next = r + (p->lines ? high : block), r_end = rows < next ? rows : next;
+            for (int64_t j = c; j < c_end; j += wide) {
+                const int64_t column = j > columns - wide ? columns - wide : j;
+                for (int64_t i = r; i < r_end; i += high) {
+                    const int64_t row = i > rows - high ? rows - high : i;
+                    s2dq_avx2_tile_at(dst + row * w, src + column * w, row_at + row, column_at + column, w, row_bytes,
+                                      column_bytes);
+                }
+            }
+        }
+    }
+}
+
+#define S2DQ_AVX2_PLANES(W)                                                                                       \
+    S2DQ_AVX2 static void s2dq_avx2_plane_x##W(uint8_t *dst, const uint8_t *src, const s2dq_avx2_plane *p)        \
+    {                                                                                                             \
+        if (W >= 4 && p->rows * W >= 32 && p->columns * W >= 32) s2dq_avx2_run_plane(dst, src, p, W, 32, 32);     \
+        else if (p->rows * W >= 32) s2dq_avx2_run_plane(dst, src, p, W, 32, 16);                                  \
+        else s2dq_avx2_run_plane(dst, src, p, W, 16, 16);                                                         \
+    }
+
+S2DQ_AVX2_PLANES(1)
+S2DQ_AVX2_PLANES(2)
+S2DQ_AVX2_PLANES(4)
+S2DQ_AVX2_PLANES(8)
+
+/* Requires at least 16 bytes in both directions. */
+static void s2dq_avx2_scattered(uint8_t *dst, const uint8_t *src, const s2dq_avx2_plane *p, int64_t w)
+{
+    switch (w) {
+    case 1: s2dq_avx2_plane_x1(dst, src, p); return;
+    case 2: s2dq_avx2_plane_x2(dst, src, p); return;
+    case 4: s2dq_avx2_plane_x4(dst, src, p); return;
+    default: s2dq_avx2_plane_x8(dst, src, p); return;
+    }
+}
 
 /* Whether s2dq_avx2_transpose has a tile for a plane of so many bytes. */
 static int s2dq_avx2_has_tile(int64_t high, int64_t wide, int64_t w)
@@ -956,15 +1087,22 @@ S2DQ_AVX2_INLINE void s2dq_avx2_granule(uint8_t *dst, const uint8_t *src, int64_
 #define S2DQ_AVX2_ACROSS 32   /* bytes of each row on the other side */
 #define S2DQ_AVX2_PITCH 576   /* an odd number of lines: scratch rows do not collide */
 
-/* Whether so many streams, `step` bytes apart, meet in the sets of a first cache of 4 KiB ways. */
-static int s2dq_avx2_collide(int64_t streams, int64_t step)
+/* Whether the streams that start at `at` meet in the sets of a first cache of 4 KiB ways. */
+static int s2dq_avx2_crowded(const int64_t *at, int64_t streams)
 {
     uint8_t lines[64] = {0};
-    if (streams > 64) streams = 64;
     if (streams <= S2DQ_AVX2_WAYS) return 0;
-    for (int64_t k = 0; k < streams; k++)
-        if (++lines[(uint64_t)(k * step) / 64 % 64] > S2DQ_AVX2_WAYS) return 1;
+    for (int64_t k = 0; k < streams && k < 64; k++)
+        if (++lines[(uint64_t)at[k] / 64 % 64] > S2DQ_AVX2_WAYS) return 1;
     return 0;
+}
+
+/* Whether so many streams, `step` bytes apart, do. */
+static int s2dq_avx2_collide(int64_t streams, int64_t step)
+{
+    int64_t at[64];
+    for (int64_t k = 0; k < 64; k++) at[k] = k * step;
+    return s2dq_avx2_crowded(at, streams);
 }
 
 /* How much to take of what is left: `size`, or all of it where the rest would be too short for a tile. */
@@ -1359,6 +1497,53 @@ static int s2dq_avx2_try_12(uint8_t *dst, const uint8_t *src, const s2dq_box *wh
     return 0;
 }
 
+/* Adds the places of a further loop to those of `known` rows or columns. */
+static int64_t s2dq_avx2_places(int64_t *at, int64_t known, int64_t extent, int64_t step)
+{
+    for (int64_t k = known; k < known * extent; k++) at[k] = at[k - known] + step;
+    return known * extent;
+}
+
+/* A transpose of rows that several loops make, dense in the result, or of columns that several make, dense in the
+ * source. */
+static int s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+{
+    const int64_t w = whole->width;
+    s2dq_avx2_plane plane;
+    s2dq_box box;
+    s2dq_position at;
+    int loops[2] = {0, 0};
+    if ((w & (w - 1)) || w > 8 || whole->count < 3 || whole->axes[0].dst != w) return 0;
+    s2dq_assign(&box, whole);
+    plane.rows = plane.columns = 1;
+    plane.row_at[0] = plane.column_at[0] = 0;
+    for (int a = 0; a < box.count;) { /* sorted by their steps in the result */
+        const s2dq_axis axis = box.axes[a];
+        if (axis.dst != plane.rows * w || axis.src == w || plane.rows * axis.extent > S2DQ_AVX2_SCATTERED) break;
+        plane.rows = s2dq_avx2_places(plane.row_at, plane.rows, axis.extent, axis.src);
+        loops[0]++;
+        s2dq_drop(&box, a);
+    }
+    for (int a = 0; a < box.count;) {
+        const s2dq_axis axis = box.axes[a];
+        if (axis.src != plane.columns * w || plane.columns * axis.extent > S2DQ_AVX2_SCATTERED) {
+            a++;
+            continue;
+        }
+        plane.columns = s2dq_avx2_places(plane.column_at, plane.columns, axis.extent, axis.dst);
+        loops[1]++;
+        s2dq_drop(&box, a);
+        a = 0;
+    }
+    if (loops[0] + loops[1] < 3 || plane.rows * w < 16 || plane.columns * w < 16) return 0;
+    plane.lines = s2dq_avx2_crowded(plane.row_at, plane.rows);
+    s2dq_order(&box, plane.rows * plane.columns * w);
+    s2dq_start(&at, &box, 0);
+    do s2dq_avx2_scattered(dst + at.dst, src + at.src, &plane, w);
+    while (s2dq_next(&at, &box, 0));
+    return 1;
+}
+
 static int s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     const int64_t w = whole->width;
@@ -1438,8 +1623,85 @@ static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *b
     } while (s2dq_next(&at, box, 2));
 }
 
-/* A box of sorted loops, by the kernel that suits its steps. */
-static void s2dq_avx2_run(uint8_t *dst, const uint8_t *src, s2dq_box *box)
+static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, int halfway);
+
+#define S2DQ_AVX2_HALFWAY 24576 /* bytes of a scratch between two moves: it stays in the first cache */
+
+/* Two moves through a scratch, where one alone has no kernel: an element of three digits whose order is reversed. The
+ * first move takes one digit away from between the other two, which then make a wider granule.
+ *
+ * split   the source has  .. j i,  and the result  .. j  with i elsewhere: i goes first to the outside
+ * merge   the result has  .. j i,  and the source  .. j  with i elsewhere: i goes first to the inside */
+static int s2dq_avx2_try_halfway(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+{
+    uint8_t scratch[S2DQ_AVX2_HALFWAY];
+    const int64_t w = whole->width;
+    s2dq_axis first[S2DQ_BOX_AXES], second[S2DQ_BOX_AXES];
+    s2dq_box box, part;
+    s2dq_position at;
+    int count = 0, moved = -1, split = 0;
+    if (whole->count < 4 || whole->axes[0].dst != w) return 0;
+    const s2dq_axis inner = whole->axes[0];
+    for (int a = 1; a < whole->count; a++) {
+        const s2dq_axis axis = whole->axes[a];
+        if (axis.src != w) continue;
+        if (inner.src == w * axis.extent && s2dq_avx2_streams_for(0, axis.extent, w)) {
+            moved = a;
+            split = 1;
+        } else if (axis.dst == w * inner.extent && s2dq_avx2_streams_for(1, inner.extent, w)) {
+            moved = 0;
+        }
+    }
+    if (moved < 0) return 0;
+    /* The scratch has the loops in the order of the source, but for the one moved. What does not fit turns outside. */
+    const s2dq_axis digit = whole->axes[moved];
+    s2dq_assign(&box, whole);
+    s2dq_drop(&box, moved);
+    int64_t size = w, bytes = w * digit.extent;
+    for (int whole_loops = 1; whole_loops;) {
+        int nearest = -1;
+        for (int a = 0; a < box.count; a++)
+            if (box.axes[a].src > 0 && (nearest < 0 || box.axes[a].src < box.axes[nearest].src)) nearest = a;
+        if (nearest < 0) break;
+        s2dq_axis axis = box.axes[nearest];
+        whole_loops = bytes * axis.extent <= S2DQ_AVX2_HALFWAY;
+        if (whole_loops) {
+            s2dq_drop(&box, nearest);
+        } else { /* in pieces that are all alike */
+            int64_t fit = S2DQ_AVX2_HALFWAY / bytes;
+            while (fit > 1 && axis.extent % fit) fit--;
+            if (fit < 4) break;
+            box.axes[nearest].extent = axis.extent / fit;
+            box.axes[nearest].src *= fit;
+            box.axes[nearest].dst *= fit;
+            axis.extent = fit;
+        }
+        first[count] = axis;
+        first[count].dst = split ? size : size * digit.extent;
+        second[count] = axis;
+        second[count].src = first[count].dst;
+        count++;
+        size *= axis.extent;
+        bytes *= axis.extent;
+    }
+    if (count < 3 || bytes < 256) return 0;
+    first[count] = second[count] = digit;
+    first[count].dst = second[count].src = split ? size : w;
+    count++;
+    s2dq_start(&at, &box, 0);
+    do {
+        part.width = w;
+        s2dq_simplify(&part, first, count);
+        s2dq_avx2_run_by(scratch, src + at.src, &part, 0);
+        part.width = w;
+        s2dq_simplify(&part, second, count);
+        s2dq_avx2_run_by(dst + at.dst, scratch, &part, 0);
+    } while (s2dq_next(&at, &box, 0));
+    return 1;
+}
+
+/* A box of sorted loops, by the kernel that suits its steps, or by two of them if `halfway` says so. */
+static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, int halfway)
 {
     if (box->count && s2dq_avx2_try_fill(dst, src, box)) return;
     if (box->count && box->width <= 16) {
@@ -1449,12 +1711,19 @@ static void s2dq_avx2_run(uint8_t *dst, const uint8_t *src, s2dq_box *box)
     }
     if (box->count && box->width < 16) {
         if (s2dq_avx2_try_pattern(dst, src, box, 6, 0, NULL, 1)) return;
+        if (halfway && s2dq_avx2_try_halfway(dst, src, box)) return;
         if (s2dq_avx2_try_merge(dst, src, box, 4)) return;
         if (s2dq_avx2_try_split(dst, src, box, 4)) return;
+        if (s2dq_avx2_try_scattered(dst, src, box)) return;
         if (s2dq_avx2_try_transpose(dst, src, box)) return;
         if (s2dq_avx2_try_pattern(dst, src, box, 4, 0, NULL, 1)) return;
     }
     s2dq_avx2_run_granules(dst, src, box);
+}
+
+static void s2dq_avx2_run(uint8_t *dst, const uint8_t *src, s2dq_box *box)
+{
+    s2dq_avx2_run_by(dst, src, box, 1);
 }
 
 /* Move the granules of a box, as s2dq_copy does.

@@ -211,6 +211,29 @@ static inline void s2dq_square_2(uint8_t *dst, const uint8_t *src, int64_t ds, i
 S2DQ_DEFINE_TRANSPOSE(1)
 S2DQ_DEFINE_TRANSPOSE(2)
 
+/* Bytes 0, 3, 6 of a word from the one at `shift` on, side by side at its bottom. */
+static inline uint64_t s2dq_thirds(uint64_t word, int shift)
+{
+    word >>= shift;
+    return (word & 0xFF) | (word >> 16 & 0xFF00) | (word >> 32 & 0xFF0000);
+}
+
+/* A stream of `n` triples of bytes split into three. Requires n >= 8 and a little endian. */
+static void s2dq_split_3(uint8_t *dst, const uint8_t *src, int64_t n, const int64_t *offset)
+{
+    const int64_t first = offset[0], second = offset[1], third = offset[2];
+    for (int64_t r = 0; r < n; r += 8) {
+        const int64_t i = r > n - 8 ? n - 8 : r;
+        const uint64_t a = s2dq_word(src + 3 * i), b = s2dq_word(src + 3 * i + 8), c = s2dq_word(src + 3 * i + 16);
+        const uint64_t x = s2dq_thirds(a, 0) | s2dq_thirds(b, 8) << 24 | s2dq_thirds(c, 16) << 48;
+        const uint64_t y = s2dq_thirds(a, 8) | s2dq_thirds(b, 16) << 24 | s2dq_thirds(c, 0) << 40;
+        const uint64_t z = s2dq_thirds(a, 16) | s2dq_thirds(b, 0) << 16 | s2dq_thirds(c, 8) << 40;
+        memcpy(dst + first + i, &x, 8);
+        memcpy(dst + second + i, &y, 8);
+        memcpy(dst + third + i, &z, 8);
+    }
+}
+
 /* Rows of 5 to 8 bytes split into streams: byte place[k] of each row belongs to stream k, at dst + offset[k].
  * Requires 8 rows, in ascending order. */
 static void s2dq_scatter(uint8_t *dst, const uint8_t *src, const int64_t *offset, const int *place, int streams,
@@ -263,7 +286,7 @@ static int s2dq_try_plane(uint8_t *dst, const uint8_t *src, const s2dq_box *whol
     return 1;
 }
 
-/* One stream split by rows of 5 to 8 bytes; the loops that step inside of a row are the streams. */
+/* One stream split by rows of 3 or 5 to 8 bytes; the loops that step inside of a row are the streams. */
 static int s2dq_try_scatter(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     s2dq_box box;
@@ -272,7 +295,7 @@ static int s2dq_try_scatter(uint8_t *dst, const uint8_t *src, const s2dq_box *wh
     int place[8] = {0}, streams = 1;
     if (S2DQ_BIG_ENDIAN || whole->width != 1 || whole->count < 2 || whole->axes[0].dst != 1) return 0;
     const s2dq_axis rows = whole->axes[0];
-    if (rows.src < 5 || rows.src > 8 || rows.extent < 8) return 0;
+    if (rows.src < 3 || rows.src == 4 || rows.src > 8 || rows.extent < 8) return 0;
     box.width = 1;
     box.count = 0;
     for (int a = 1; a < whole->count; a++) {
@@ -289,22 +312,32 @@ static int s2dq_try_scatter(uint8_t *dst, const uint8_t *src, const s2dq_box *wh
         streams *= (int)axis.extent;
     }
     if (streams < 3) return 0;
+    if (rows.src == 3 && (place[1] != 1 || place[2] != 2)) return 0;
     s2dq_order(&box, rows.extent * streams);
     s2dq_start(&at, &box, 0);
-    do s2dq_scatter(dst + at.dst, src + at.src, offset, place, streams, rows);
-    while (s2dq_next(&at, &box, 0));
+    do {
+        if (rows.src == 3) s2dq_split_3(dst + at.dst, src + at.src, rows.extent, offset);
+        else s2dq_scatter(dst + at.dst, src + at.src, offset, place, streams, rows);
+    } while (s2dq_next(&at, &box, 0));
     return 1;
 }
 
-/* Takes the loop to run innermost out of a box: the one of the result, or the longest where that is too short to pay
- * for its restart. */
+/* Whether neighbours along a loop share a line, on either side. */
+static inline int s2dq_is_near(s2dq_axis axis)
+{
+    const int64_t src = s2dq_magnitude(axis.src), dst = s2dq_magnitude(axis.dst);
+    return (src < dst ? src : dst) < S2DQ_LINE;
+}
+
+/* Takes the loop to run innermost out of a box: the one of the result, or where that is too short to pay for its
+ * restart the longest of those that use up lines. */
 static s2dq_axis s2dq_take_inner(s2dq_box *box)
 {
     int best = 0;
     if (box->count == 0) return s2dq_once;
     if (box->axes[0].extent <= 8)
         for (int a = 1; a < box->count; a++)
-            if (box->axes[a].extent > box->axes[best].extent) best = a;
+            if (box->axes[a].extent > box->axes[best].extent && s2dq_is_near(box->axes[a])) best = a;
     const s2dq_axis inner = box->axes[best];
     s2dq_drop(box, best);
     return inner;
