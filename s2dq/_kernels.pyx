@@ -176,8 +176,9 @@ cdef int64_t SMALL = 1 << 14         # bytes of a result that are moved before a
 # team is still awake or will be for the next call, and those so large that they do not mind.
 cdef int64_t PARALLEL_ASKED = 1 << 18
 cdef int64_t PARALLEL_AWAKE = 1 << 20
-cdef int64_t PARALLEL_ASLEEP = 1 << 26
+cdef int64_t PARALLEL_ASLEEP = 1 << 28
 cdef int64_t AWAKE = 1000000         # nanoseconds since the last such call
+cdef int64_t RESIDENT = 1 << 24      # bytes of a result that may still be in the caches at the next call
 cdef int64_t TASK_MIN = 1 << 16      # a task is worth handing out
 cdef int64_t TASK_MAX = 1 << 23      # and small enough to share evenly
 cdef int64_t SLAB_BYTES = 1 << 26    # of the result, between two looks at pending signals
@@ -735,6 +736,11 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
                 if team == 1:
                     for task in range(begin, end):
                         run_task(segments, program.count, buffers, program.scratch, task, NULL)
+                elif program.nbytes < RESIDENT:
+                    # The same part for the same thread, call after call: it is in that thread's caches.
+                    for task in prange(begin, end, schedule="static", num_threads=team):
+                        run_task(segments, program.count, buffers, program.scratch, task,
+                                 &seen if task == begin else NULL)
                 else:
                     for task in prange(begin, end, schedule="dynamic", chunksize=1, num_threads=team):
                         # One task tells, so that no two threads write.

@@ -303,6 +303,9 @@ def bench(args):
     """Time the named cases against a copy and against the peers that are installed."""
     from s2dq.bench import chart, report, runner, verdict
 
+    for path in (args.json, args.png):  # not after minutes of measuring
+        if path is not None and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+            raise CommandError(f"cannot write {path}: no such directory", FAILED)
     if args.png is not None:
         with needs_matplotlib():
             chart.require()

@@ -22,8 +22,7 @@ def argument(case, name):
     return case.arguments.get(name)
 
 
-@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
-def test_case_gives_what_the_reference_gives(case, rng):
+def check_against_reference(case, rng):
     x = cases.make_input(case, rng)
     expected = case.call(s2dq.reference, x)
     out = np.empty(expected.shape, expected.dtype)
@@ -32,6 +31,19 @@ def test_case_gives_what_the_reference_gives(case, rng):
     assert case.call(s2dq, x, out=out) is out
     # Bits, not values: a NaN or a negative zero counts as it is.
     np.testing.assert_array_equal(out.view(np.uint8), expected.view(np.uint8), strict=True)
+
+
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+def test_case_gives_what_the_reference_gives(case, rng):
+    check_against_reference(case, rng)
+
+
+@pytest.mark.parametrize("index", range(60))
+def test_random_case_gives_what_the_reference_gives(index, rng):
+    seed = int(rng.integers(2**31))
+    case = cases.random_cases(seed, index + 1, largest=2**16)[index]
+    print(f"random_cases({seed}, {index + 1}, largest=2**16)[{index}]: {case}")  # shown if the test fails
+    check_against_reference(case, rng)
 
 
 @pytest.mark.parametrize("case", cases.PREPROCESSING, ids=lambda case: case.name)
@@ -44,8 +56,7 @@ def test_preprocessing_case_gives_what_the_reference_gives(case, rng):
     np.testing.assert_array_equal(out, expected, strict=True)
 
 
-@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
-def test_tags_say_what_the_case_is(case):
+def check_tags(case):
     assert set(case.tags) <= set(cases.TAGS)
     assert ("small" in case.tags) == (prod(case.shape) * np.dtype(case.dtype).itemsize <= 1024)
     assert ("crop" in case.tags) == bool(case.frame)
@@ -54,9 +65,14 @@ def test_tags_say_what_the_case_is(case):
     assert ("convert" in case.tags) == (argument(case, "out_format") is not None)
 
 
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+def test_tags_say_what_the_case_is(case):
+    check_tags(case)
+
+
 def test_names_are_unique_words():
     names = [case.name for case in (*cases.CASES, *cases.PREPROCESSING)]
-    assert len(set(names)) == len(names) >= 40
+    assert len(set(names)) == len(names) >= 150
     assert [name for name in names if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)] == []
     assert [cases.find(name).name for name in names] == names
 
@@ -83,9 +99,25 @@ def test_cases_cover_blocks_element_sizes_channels_and_conversions():
     assert {np.dtype(case.dtype).kind for case in cases.CASES} >= set("iuf")
     last = [case.shape[-1] for case in depth if argument(case, "data_format") == "NHWC"]
     first = [case.shape[1] for case in depth if argument(case, "data_format") == "NCHW"]
-    assert {1, 3, 4, 12, 27, 48, 64, 512} <= {*last, *first}
+    assert {1, 3, 4, 12, 16, 27, 48, 64, 512} <= {*last, *first}
     converted = {(argument(case, "data_format"), argument(case, "out_format")) for case in depth}
     assert {("NHWC", "NCHW"), ("NHWC", "NCHW_VECT_C"), ("NCHW", "NHWC"), ("NCHW_VECT_C", "NHWC")} <= converted
+    assert {1, 32} <= {case.shape[0] for case in depth}
+
+
+def test_cases_cover_sizes_and_maps():
+    sizes = sorted(map(cases.input_nbytes, cases.CASES))
+    assert sizes[0] == 64 and sizes[-1] == 2**27
+    for around in (2**17, 2**20, 2**24, 2**25):  # where copies change their speed
+        assert any(0.7 * around <= size <= 1.4 * around for size in sizes), around
+    assert sum(size >= 2**26 for size in sizes) >= 4
+    maps = {case.shape[2:] for case in cases.CASES if argument(case, "data_format") == "NCHW" and case.shape[1] >= 256}
+    assert {(7, 7), (14, 14), (28, 28)} <= maps
+
+
+def test_batch_operators_cover_channels():
+    group = of_operator("space_to_batch_nd", "batch_to_space_nd")
+    assert {1, 256} <= {case.shape[-1] for case in group}
 
 
 def test_batch_operators_cover_one_to_three_block_dims():
@@ -99,6 +131,32 @@ def test_packing_covers_both_layouts_and_word_sizes():
     assert {argument(case, "vect") for case in group} >= {4, 8, 16, 32}
     assert any("ragged" in case.tags for case in group)
     assert {case.shape[-1] for case in of_operator("unpack_vect_c")} >= {4, 32}
+
+
+def test_random_cases_are_the_same_for_the_same_seed():
+    drawn = cases.random_cases(7, 50)
+    assert drawn == cases.random_cases(7, 50) == [cases.find(f"random_7_{index}") for index in range(50)]
+    assert drawn[:10] == cases.random_cases(7, 10)
+    assert drawn != cases.random_cases(8, 50)
+
+
+def test_random_cases_span_what_the_named_ones_do():
+    drawn = cases.random_cases(1, 600)
+    for case in drawn:
+        check_tags(case)
+    assert {case.operator for case in drawn} == {case.operator for case in cases.CASES}
+    assert {tag for case in drawn for tag in case.tags} == set(cases.TAGS)
+    assert {argument(case, "data_format") for case in drawn} == LAYOUTS | {None}
+    assert {argument(case, "mode") for case in drawn} == {None, "CRD", "focus"}
+    assert {argument(case, "block_size") for case in drawn} == {None, 1, 2, 3, 4, 8}
+    assert {np.dtype(case.dtype).itemsize for case in drawn} == {1, 2, 4, 8}
+
+
+def test_random_cases_have_sizes_that_are_log_uniform():
+    sizes = np.log2([cases.input_nbytes(case) for case in cases.random_cases(3, 600)])
+    assert 6 <= sizes.min() and sizes.max() <= 25
+    counts, _ = np.histogram(sizes, bins=[6, 10, 14, 18, 22, 25])
+    assert (counts >= 60).all(), counts  # of 600, and 90 to 126 expected
 
 
 def test_make_input_repeats_and_crops():

@@ -40,7 +40,7 @@ SMALL_CALL = 0.8e-6  # a call with 64 elements
 FRESH = 1.7  # a fresh result of 128 MiB over the call with out=
 MEDIAN_TO_1_MIB = 1.6
 MEAN_FROM_1_MIB = 1.2
-SIZE_CLASSES = ((128 * KIB, "to 128 KiB"), (MIB, "to 1 MiB"), (16 * MIB, "to 16 MiB"), (None, "above"))
+SIZE_CLASSES = ((128 * KIB, "to 128 KiB"), (MIB, "to 1 MiB"), (16 * MIB, "to 16 MiB"), (None, "above 16 MiB"))
 
 
 def budget(case, output_nbytes, instruction_set="avx512vbmi"):

@@ -34,7 +34,7 @@ def draw(result, file):
 
 
 def bar(axes, place, values, colour, label):
-    axes.barh(place, mean(values), height=0.36, color=colour, label=label, zorder=1)
+    axes.barh(place, mean(values) - 1, left=1, height=0.36, color=colour, label=label, zorder=1)  # from a copy on
     axes.plot(values, [place] * len(values), "|", color=INK, markersize=5, markeredgewidth=0.8, zorder=2,
               label="a case")
 

@@ -2,6 +2,7 @@
 
 from statistics import median
 
+from . import cases
 from .verdict import (
     COPIES,
     KINDS,
@@ -121,6 +122,11 @@ def loss_lines(rows):
         run = row["runs"][0]["s2dq"]
         figure = f"{run['out'][US]:.4g} us, {number(run['out'][COPIES])} copies" if "out" in run else ""
         yield f"  {row['name']}: {short(fails(row))}; {figure}"
+        if row["name"].startswith("random_"):  # the name says nothing
+            case = cases.find(row["name"])
+            arguments = ", ".join(f"{name}={value!r}" for name, value in case.arguments.items())
+            frame = f" of {case.frame}" if case.frame else ""
+            yield f"    {case.operator}({case.dtype} {case.shape}{frame}, {arguments})"
 
 
 def table(head, rows):

@@ -228,8 +228,9 @@ def compact(report):
     for kind in ("out", "fresh"):
         if kind in report:
             timing = report[kind]
-            figures = (timing["seconds"] * 1e6, timing["copies"], *timing["spread"])
-            result[kind] = [*map(four_digits, figures), timing["samples"], timing["how"]]
+            figures = map(four_digits, (timing["seconds"] * 1e6, timing["copies"]))
+            spread = (round(quartile, 2) for quartile in timing["spread"])
+            result[kind] = [*figures, *spread, timing["samples"], timing["how"]]
     return result
 
 

@@ -101,13 +101,14 @@ def sample_in_turn(timers, seconds):
     start = perf_counter()
     while len(samples[0]) < LEAST_ROUNDS or (len(samples[0]) < MOST_ROUNDS and perf_counter() - start < seconds):
         for timer, count, times in zip(timers, counts, samples, strict=True):
-            timer.timeit(min(count, 2))  # not timed: the caches are this call's now
+            if count > 1:
+                timer.timeit(2)  # not timed: the caches are this call's now
             times.append(timer.timeit(count) / count)
     return samples
 
 
 def calls_per_sample(timer):
-    """How many calls make a sample long enough for the clock, and for its first call to weigh little."""
+    """How many calls make a sample long enough for the clock; of slow ones, that fill the caches anyway, one."""
     timer.timeit(1)
     seconds = max(timer.timeit(1), 1e-7)
     if seconds >= SLOW_CALL:

@@ -56,7 +56,7 @@ def run_case(case, peer, seconds):
         return report | {"cannot": describe(error)}
     right, problems = [], {}
     for call in calls:
-        problem = what_is_wrong(call, expected)
+        problem = what_is_wrong(call, expected, x)
         if problem:
             problems[call.label] = problem
         else:
@@ -73,14 +73,19 @@ def run_case(case, peer, seconds):
     return report
 
 
-def what_is_wrong(call, expected):
-    """Run once; returns what is wrong with the result, None if nothing is."""
+def what_is_wrong(call, expected, x):
+    """Run once; returns what is wrong with the result, None if nothing is.
+
+    A result that only describes `x` in another way, or in another order in memory, is none.
+    """
     with contextlib.suppress(KeyError, AttributeError, TypeError, ValueError):
         call.names[0]["out"].view(np.uint8).fill(0xA5)
     try:
         result = np.asarray(call.result())
     except Exception as error:  # see above
         return describe(error)
+    if not result.flags.c_contiguous or np.may_share_memory(result, x):
+        return "a view"
     if result.shape != expected.shape:
         return f"wrong shape {result.shape} for {expected.shape}"
     if result.tobytes() != expected.tobytes():

@@ -29,7 +29,7 @@ def calls(case, x):
     builders = [lambda resolver=resolver: model_calls("TRANSPOSE", recipe_model(case, x), x, resolver)
                 for resolver in RESOLVERS]
     if native_model(case, x):
-        builders += [lambda resolver=resolver: model_calls("own operator", native_model(case, x), x, resolver)
+        builders += [lambda resolver=resolver: model_calls("native", native_model(case, x), x, resolver)
                      for resolver in RESOLVERS]
     return those_that_work(*builders)
 

@@ -1,9 +1,11 @@
-"""Numba: loops as one writes them by hand, compiled for the case, with every extent a constant.
+"""Numba: loops as one writes them by hand over arrays of known rank, with small numbers - block sizes, colours, lanes -
+as constants and larger extents as arguments, as in a function that is to serve more than one shape.
 
 Two nests, one that walks through the result in order and one that walks through the input. What no input goes to is
 filled first; indices outside of the padded or cropped array are skipped as soon as they are known.
 """
 
+import re
 from dataclasses import dataclass
 from math import prod
 
@@ -23,6 +25,8 @@ from ..recipe import (
 )
 from ..timing import Call
 
+CONSTANTS = {*range(9), 16, 32}
+
 
 def set_up(threads):
     global numba
@@ -36,8 +40,11 @@ def calls(case, x):
     bits = x.view(f"u{x.itemsize}")  # Numba's float16 cannot do much, but bits just move
     fill = np.asarray(case.arguments.get("pad_value", 0), x.dtype).view(bits.dtype)[()]
     shape = result_shape(recipe(case), x.shape)
-    orders = {"in the result's order": nest.result_order, "in the input's order": nest.input_order}
-    return [nest_call(label, nest, order, bits, np.empty(shape, bits.dtype), fill) for label, order in orders.items()]
+    orders = {"result's order": nest.result_order, "input's order": nest.input_order}
+    rank = 1 + len(case.arguments["block_shape"]) if "block_shape" in case.arguments else None
+    return [
+        nest_call(label, nest, order, bits, np.empty(shape, bits.dtype), fill, rank) for label, order in orders.items()
+    ]
 
 
 @dataclass
@@ -46,27 +53,39 @@ class Nest:
 
     extents: dict  # loop: extent
     coordinates: dict  # name: (loops it needs, expression, extent if it may lie outside or None)
-    source: str  # flat index expressions
+    source: str  # index expressions
     target: str
     input_order: list
     result_order: list
     is_filled: bool
 
 
-def nest_call(label, nest, order, x, out, fill):
+def nest_call(label, nest, order, x, out, fill, rank):
+    """`rank` is how many axes come before those that just ride along, where there are such."""
+    views = [a if rank is None else a.reshape(*a.shape[:rank], prod(a.shape[rank:])) for a in (x, out)]
+    text, extents = with_arguments(program(nest, order))
     scope = {}
-    exec(program(nest, order), scope)
-    function = numba.njit(scope["function"])
-    function(x, out, fill)
-    names = {"function": function, "x": x, "out": out, "fill": fill}
-    return Call(label, "function(x, out, fill)", [names], fresh=False)
+    exec(text, scope)
+    names = {"function": numba.njit(scope["function"]), "x": views[0], "out": out, "target": views[1], "fill": fill,
+             **extents}
+    statement = f"function({', '.join(['x', 'target', 'fill', *extents])})"
+    eval(statement, dict(names))  # compiles
+    return Call(label, statement, [names], fresh=False)
+
+
+def with_arguments(text):
+    """The source text with its larger numbers as arguments, and their values."""
+    numbers = sorted({int(number) for number in re.findall(r"\b\d+\b", text)} - CONSTANTS)
+    extents = {f"e{number}": number for number in numbers}
+    text = re.sub(r"\b\d+\b", lambda match: match[0] if int(match[0]) in CONSTANTS else f"e{match[0]}", text)
+    return text.replace("(x, out, fill)", f"({', '.join(['x', 'out', 'fill', *extents])})", 1), extents
 
 
 def program(nest, order):
     """The source text of the function."""
-    lines = ["def function(x, out, fill):", "    x, out = x.reshape(-1), out.reshape(-1)"]
+    lines = ["def function(x, out, fill):"]
     if nest.is_filled:
-        lines += ["    for i in range(out.size):", "        out[i] = fill"]
+        lines += ["    flat = out.reshape(-1)", "    for i in range(flat.size):", "        flat[i] = fill"]
     depth, opened, bound = 1, set(), set()
     for loop in order:
         lines.append("    " * depth + f"for {loop} in range({nest.extents[loop]}):")
@@ -138,18 +157,15 @@ def side(layout, channel, count, lanes, is_aligned, is_space, extents, space):
         word, lane = radix(channel[:cut], extents), radix(channel[cut:], extents)
         if not is_aligned:
             word, lane = f"({radix(channel, extents)}) // {lanes}", f"({radix(channel, extents)}) % {lanes}"
-        parts = {"n": 1, word: -(-count // lanes), **sizes, lane: lanes}
+        parts = ["n", word, *sizes, lane]
         order = ["n", *channel[:cut], *spatial, *channel[cut:]]
     elif is_channels_last(layout):
-        parts = {"n": 1, **sizes, radix(channel, extents): count}
+        parts = ["n", *sizes, radix(channel, extents)]
         order = ["n", *spatial, *channel]
     else:
-        parts = {"n": 1, radix(channel, extents): count, **sizes}
+        parts = ["n", radix(channel, extents), *sizes]
         order = ["n", *channel, *spatial]
-    index = "0"
-    for expression, extent in parts.items():
-        index = f"({index}) * {extent} + {expression}"
-    return index, order
+    return ", ".join(parts), order
 
 
 def batch_nest(case):
@@ -160,14 +176,14 @@ def batch_nest(case):
     offsets, blocks = [f"b{i}" for i in range(len(block))], [f"d{i}" for i in range(len(block))]
     extents = {"n": case.shape[0] if to_batch else case.shape[0] // prod(block), "r": rest}
     extents |= dict(zip(offsets, block))
-    coordinates, space_index, block_index = {}, "n", radix([*offsets, "n"], extents)
+    coordinates, space_index, block_index = {}, ["n"], [radix([*offsets, "n"], extents)]
     for i, (b, (start, end), extent) in enumerate(zip(block, margins, case.shape[1:])):
         extents[f"d{i}"] = (extent + start + end) // b if to_batch else extent
         size = extent if to_batch else extent * b - start - end
         coordinates[f"D{i}"] = ({f"d{i}", f"b{i}"}, f"d{i} * {b} + b{i} - {start}", size if start or end else None)
-        space_index = f"({space_index}) * {size} + D{i}"
-        block_index = f"({block_index}) * {extents[f'd{i}']} + d{i}"
-    space = f"({space_index}) * {rest} + r", ["n", *(loop for pair in zip(blocks, offsets) for loop in pair), "r"]
-    blocked = f"({block_index}) * {rest} + r", [*offsets, "n", *blocks, "r"]
+        space_index.append(f"D{i}")
+        block_index.append(f"d{i}")
+    space = ", ".join([*space_index, "r"]), ["n", *(loop for pair in zip(blocks, offsets) for loop in pair), "r"]
+    blocked = ", ".join([*block_index, "r"]), [*offsets, "n", *blocks, "r"]
     (source, input_order), (target, result_order) = (space, blocked) if to_batch else (blocked, space)
     return Nest(extents, coordinates, source, target, input_order, result_order, to_batch and any(map(any, margins)))

@@ -16,14 +16,16 @@ def calls(case, x):
     out = np.empty(result_shape(steps, x.shape), x.dtype)
     found.append(assignment("assignment", steps, x, out))
     if any(offsets(step) for step in steps if isinstance(step, Move)):
-        found.append(staged("assignment per offset", steps, x, out, per_offset=True))
+        found.append(staged("per offset", steps, x, out, per_offset=True))
     return found
 
 
 def transpose(steps, x):
     if len(steps) == 1 and steps[0].must_copy:
         names = {"x": x, "split": steps[0].split, "order": steps[0].order, "shape": steps[0].shape}
-        return Call("transpose", "x.reshape(split).transpose(order).reshape(shape)", [names], fresh=True)
+        names["copied"] = np.ascontiguousarray
+        statement = "copied(x.reshape(split).transpose(order)).reshape(shape)"
+        return Call("transpose", statement, [names], fresh=True)
     return Call("transpose", "run(steps, x)", [{"run": run, "steps": steps, "x": x}], fresh=True)
 
 

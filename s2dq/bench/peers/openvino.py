@@ -22,7 +22,7 @@ def calls(case, x):
     builders = [lambda: model_calls("Transpose", x, lambda node: recipe_nodes(case, node, x.dtype))]
     native = native_operator(case)
     if native:
-        builders.append(lambda: model_calls("own operator", x, native))
+        builders.append(lambda: model_calls("native", x, native))
     return those_that_work(*builders)
 
 
@@ -36,7 +36,7 @@ def model_calls(label, x, build):
     names = {"infer": request.infer, "start": request.start_async, "wait": request.wait,
              "out": request.get_output_tensor(), "compiled": compiled}
     return [Call(label, "infer()", [names], fresh=False, to_numpy=lambda out: out.data),
-            Call(f"{label}, start and wait", "(start(), wait())", [names], fresh=False, to_numpy=lambda out: out.data)]
+            Call(f"{label}, async", "(start(), wait())", [names], fresh=False, to_numpy=lambda out: out.data)]
 
 
 def native_operator(case):

@@ -20,7 +20,7 @@ def calls(case, x):
     found = []
     programs = {"transpose": lambda x: run(steps, x)}
     if native := native_program(case):
-        programs |= {"own operator": native}
+        programs |= {"native": native}
     for label, program in programs.items():
         function = tf.function(program).get_concrete_function(tf.TensorSpec(tensor.shape, tensor.dtype))
         for way, call in (("eager", program), ("tf.function", function)):

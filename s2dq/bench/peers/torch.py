@@ -1,7 +1,5 @@
 """PyTorch: pixel_shuffle and pixel_unshuffle, joined slices, and permute for everything."""
 
-import numpy as np
-
 from ..recipe import Move, Pad, offsets, recipe, slices_to_join, window
 from ..timing import Call
 from . import signed
@@ -31,7 +29,7 @@ def calls(case, x):
 def permute(steps, x):
     if len(steps) == 1 and steps[0].must_copy:
         names = {"x": x, "split": steps[0].split, "order": steps[0].order, "shape": steps[0].shape}
-        statement = "x.reshape(split).permute(order).reshape(shape)"
+        statement = "x.view(split).permute(order).contiguous().view(shape)"
     else:
         names, statement = {"run": run, "steps": steps, "x": x}, "run(steps, x)"
     return Call("permute", statement, [names], fresh=True, to_numpy=to_numpy)
@@ -47,7 +45,8 @@ def run(steps, x):
             x = x.reshape(step.split).permute(step.order).reshape(step.shape)
         else:
             x = x[window(step, x.shape)]
-    return x.clone() if x.data_ptr() == given.data_ptr() else x.contiguous()
+    x = x.contiguous()
+    return x.clone() if x.data_ptr() == given.data_ptr() else x
 
 
 def pixel_calls(case, x):
@@ -60,10 +59,10 @@ def pixel_calls(case, x):
         return []
     names = {"pixel": operators[case.operator], "x": x, "block": arguments["block_size"]}
     if arguments["data_format"] == "NCHW":
-        return [Call("pixel_(un)shuffle", "pixel(x, block)", [names], fresh=True, to_numpy=to_numpy)]
+        return [Call("pixel", "pixel(x, block)", [names], fresh=True, to_numpy=to_numpy)]
     names["x"] = x.permute(0, 3, 1, 2)  # NCHW with the memory format channels_last
     names["channels_last"] = torch.channels_last
-    return [Call("pixel_(un)shuffle, channels_last", "pixel(x, block).contiguous(memory_format=channels_last)", [names],
+    return [Call("pixel, channels_last", "pixel(x, block).contiguous(memory_format=channels_last)", [names],
                  fresh=True, to_numpy=lambda result: to_numpy(result.permute(0, 2, 3, 1)))]
 
 
@@ -76,7 +75,7 @@ def copy_calls(step, x):
     if offsets(step):
         names = names | {"copy_each": copy_each, "indices": offsets(step)}
         statement = "copy_each(out.view(transposed), x.view(split).permute(order), indices)"
-        yield Call("copy_ per offset", statement, [names], fresh=False, to_numpy=to_numpy)
+        yield Call("per offset", statement, [names], fresh=False, to_numpy=to_numpy)
 
 
 def copy_each(target, source, indices):
@@ -85,4 +84,4 @@ def copy_each(target, source, indices):
 
 
 def to_numpy(tensor):
-    return np.asarray(tensor.numpy(), order="C")
+    return tensor.numpy()
