@@ -31,8 +31,8 @@ _TILE, _SRC_RUN, _DST_RUN, _RESTART = 0.54, 0.25, 0.35, 1.55
 # A masked store to a line that is not in the cache waits for the line; by the size of the whole.
 _MASKED = ((1 << 15, 1.1), (640 << 10, 1.5))
 
-# Networks are bound by their shuffles about as much as by memory.
-_SHUFFLE = 0.25
+# The shuffles of a network, unlike those of a tile, show.
+_SHUFFLE = 0.1
 
 # How much an inner sweep may touch before lines used in part drop to the next cache, and what a line costs from there.
 _CACHES = ((24 << 10, 2.0), (640 << 10, 8.0))
