@@ -242,7 +242,7 @@ cdef class Program:
         cdef Py_ssize_t length = table.shape[0]
         cdef Py_ssize_t at = 2
         cdef int s, k, axes = 0, boxes = 0, tiles = 0, networks = 0
-        cdef int64_t size, width
+        cdef int64_t size
         cdef Segment *segment
         cdef Box *box
         if length < 2 or not 0 <= table[0] <= length:
@@ -294,10 +294,7 @@ cdef class Program:
                     at += 1
                     self._read_network(table, &at, box.network)
                     box.network_runner = KERNELS.network(box.network)
-                    width = S2DQ_REGISTER_BYTES // box.network.loads
-                    for k in range(16 * box.network.loads):
-                        box.low = min(box.low, box.network.src[k])
-                        box.high = max(box.high, box.network.src[k] + width)
+                    self._reads(box, box.network.src, 16, box.network.loads)
                 elif table[at - 1]:
                     box.tile = &self.tiles[tiles]
                     tiles += 1
@@ -307,10 +304,7 @@ cdef class Program:
                     box.runner = KERNELS.tile(box.tile)
                     if box.stream:
                         box.streamer = KERNELS.streamer(box.tile)
-                    width = S2DQ_REGISTER_BYTES // box.tile.loads
-                    for k in range(box.tile.inputs * box.tile.loads):
-                        box.low = min(box.low, box.tile.src[k])
-                        box.high = max(box.high, box.tile.src[k] + width)
+                    self._reads(box, box.tile.src, box.tile.inputs, box.tile.loads)
                 if box.source == BUFFER_X:
                     self._reach(segment, box)
                 if box.target == BUFFER_Y:
@@ -324,6 +318,13 @@ cdef class Program:
             self.networks[k].far = self.nbytes >= FAR
         if at != length:
             raise ValueError("plan table: length does not match its contents")
+
+    cdef void _reads(self, Box *box, const int64_t *src, int64_t registers, int64_t loads):
+        """What a tile or network reads when it reads its pieces in full. OUT: `low` and `high` of the box."""
+        cdef int k
+        for k in range(registers * loads):
+            box.low = min(box.low, src[k])
+            box.high = max(box.high, src[k] + S2DQ_REGISTER_BYTES // loads)
 
     cdef void _reach(self, const Segment *segment, const Box *box):
         """Widen what is read of X by what this box reads."""
@@ -361,7 +362,7 @@ cdef class Program:
 
     cdef void _read_network(self, const int64_t[::1] table, Py_ssize_t *at, s2dq_network *network):
         cdef Py_ssize_t here = at[0]
-        cdef int k, level, half, part
+        cdef int k, level, half
         network.levels, network.loads = table[here], table[here + 1]
         for k in range(S2DQ_NET_PIECES):
             network.src[k] = table[here + 2 + k]
@@ -372,9 +373,7 @@ cdef class Program:
         here += 1 + S2DQ_NET_PIECES
         for level in range(network.levels):
             for half in range(2):
-                for part in range(S2DQ_REGISTER_BYTES):
-                    network.table[level][half][part] = <uint8_t>(table[here + part // 8] >> 8 * (part % 8) & 255)
-                here += 8
+                self._read_register(table, &here, network.table[level][half])
         at[0] = here
 
     cdef void _read_tile(self, const int64_t[::1] table, Py_ssize_t *at, s2dq_tile *tile):
@@ -397,13 +396,18 @@ cdef class Program:
         for k in range(tile.outputs):
             tile.upper[k] = <uint64_t>table[here]
             here += 1
+            self._read_register(table, &here, tile.low[k])
+            self._read_register(table, &here, tile.high[k])
+            self._read_register(table, &here, <uint8_t *>tile.fill[k])
             for part in range(S2DQ_REGISTER_BYTES):
-                tile.low[k][part] = <uint8_t>(table[here + part // 8] >> 8 * (part % 8) & 255)
-                tile.high[k][part] = <uint8_t>(table[here + 8 + part // 8] >> 8 * (part % 8) & 255)
-                tile.fill[k][part] = <int8_t>(table[here + 16 + part // 8] >> 8 * (part % 8) & 255)
                 tile.fills += tile.fill[k][part] >= 0
-            here += 24
         at[0] = here
+
+    cdef void _read_register(self, const int64_t[::1] table, Py_ssize_t *at, uint8_t *register):
+        cdef int k
+        for k in range(S2DQ_REGISTER_BYTES):
+            register[k] = <uint8_t>(table[at[0] + k // 8] >> 8 * (k % 8) & 255)
+        at[0] += S2DQ_REGISTER_BYTES // 8
 
     def __dealloc__(self):
         free(self.segments)

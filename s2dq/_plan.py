@@ -26,7 +26,7 @@ from math import prod
 from typing import NamedTuple
 
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
-from s2dq._tiles import Axis, Network, Pattern, Tile, tile_of
+from s2dq._tiles import LINE, TILE, Axis, Network, Pattern, Tile, tile_of
 
 # Buffers a box reads or writes. X is the source and Y the result; T is a scratch row of the running thread;
 # F holds fill values: the lane element first, then one pad element or one per channel.
@@ -42,9 +42,7 @@ _STREAM_BYTES = 10 << 20  # results of at least this would not stay in the cache
 _SWEEP_BYTES = 1 << 11  # ... in runs of at least this, for the lines at either end cost more
 _WIDE_BYTES = 256  # granules of at least this are copied as they are
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
-_PATTERN_BYTES = 256  # patterns of more do not fit in registers
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
-_LINE_BYTES = 64
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
 
 
@@ -236,24 +234,18 @@ def canonical(axes: list[Axis], width: int, *, grow: bool = True) -> tuple[int, 
 def boxes_of(move: Move) -> Iterator[Box]:
     """The boxes a move comes to once its windows are cut away; spare lanes go with what they follow."""
     parts = list(parts_of(move))
-    joined = lane_parts(move, parts)
+    lanes = lane_parts(move, parts)
+    joined = {part for part, _ in lanes.values()}
     for k, (what, ranges) in enumerate(parts):
-        if k in joined:
-            continue
-        lanes = 0
-        for lane, copy in joined.items():
-            if copy == k:
-                lanes = sum(
-                    (stop - start) * move.width
-                    for name, (start, stop) in parts[lane][1].items()
-                    if (start, stop) != ranges[name]
-                )
-        yield box_of(move, what, ranges)._replace(lanes=lanes, lane=move.width if lanes else 0)
+        if k in lanes:
+            yield box_of(move, what, ranges)._replace(lanes=lanes[k][1], lane=move.width)
+        elif k not in joined:
+            yield box_of(move, what, ranges)
 
 
-def lane_parts(move: Move, parts: list[tuple[str, Ranges]]) -> dict[int, int]:
-    """Which parts are spare lanes right behind the bytes of a copied part: ``{position: position of the copy}``."""
-    found: dict[int, int] = {}
+def lane_parts(move: Move, parts: list[tuple[str, Ranges]]) -> dict[int, tuple[int, int]]:
+    """Copied parts with spare lanes right behind their bytes: ``{position: (that of the lanes, bytes of them)}``."""
+    found: dict[int, tuple[int, int]] = {}
     copies = [(k, ranges) for k, (what, ranges) in enumerate(parts) if what == "copy"]
     for k, (what, ranges) in enumerate(parts):
         if what != "lane" or move.lookup:
@@ -261,11 +253,10 @@ def lane_parts(move: Move, parts: list[tuple[str, Ranges]]) -> dict[int, int]:
         for other, copied in copies:
             differ = [name for name in ranges if ranges[name] != copied[name]]
             if len(differ) == 1 and move.atoms[differ[0]].dst == move.width:
-                (first, last), (start, _) = copied[differ[0]], ranges[differ[0]]
+                (first, last), (start, stop) = copied[differ[0]], ranges[differ[0]]
                 if first == 0 and last == start:
-                    found[k] = other
+                    found[other] = k, (stop - start) * move.width
     return found
-
 
 
 def parts_of(move: Move) -> Iterator[tuple[str, Ranges]]:
@@ -276,8 +267,8 @@ def parts_of(move: Move) -> Iterator[tuple[str, Ranges]]:
             yield what, full
 
 
-def box_of(move: Move, what: str, ranges: Ranges) -> Box:
-    """The box of one part of a move."""
+def box_of(move: Move, what: str, ranges: Ranges, *, grow: bool = True) -> Box:
+    """The box of one part of a move; `grow` as for `canonical`."""
     if what == "copy":
         source, src_offset = move.source, move.src_offset
     else:
@@ -293,23 +284,20 @@ def box_of(move: Move, what: str, ranges: Ranges) -> Box:
         tab_offset += start * tab
         axes.append(Axis(stop - start, src, atom.dst, tab))
     lookup = move.lookup and what == "copy"
-    width, loops = canonical(axes, move.width, grow=not lookup)
+    width, loops = canonical(axes, move.width, grow=grow and not lookup)
     return Box(source, move.target, src_offset, dst_offset, width, loops, lookup, tab_offset)
 
 
 def pattern_box(move: Move, digits: tuple[str, ...], ragged: Ranges, lanes: list[Ranges]) -> Box:
     """One box for the lanes of a ragged word that hold values and those that are filled."""
-    box = box_of(move, "copy", {name: (0, 1) if name in digits else span for name, span in ragged.items()})
+    around = {name: (0, 1) if name in digits else span for name, span in ragged.items()}
     entries: list[tuple[int | None, int, int]] = []
     for filled, part in ((False, ragged), *((True, part) for part in lanes)):
         for values in product(*(range(*part[name]) for name in digits)):
             steps = [(value, move.atoms[name]) for value, name in zip(values, digits)]
             src = None if filled else sum(value * atom.src for value, atom in steps)
             entries.append((src, sum(value * atom.dst for value, atom in steps), 0))
-    axes = [Axis(stop - start, move.atoms[name].src, move.atoms[name].dst)
-            for name, (start, stop) in ragged.items() if name not in digits]
-    _, loops = canonical(axes, move.width, grow=False)
-    return box._replace(width=move.width, axes=loops, pattern=tuple(entries))
+    return box_of(move, "copy", around, grow=False)._replace(pattern=tuple(entries))
 
 
 def tile_boxes(move: Move) -> Iterator[Box]:
@@ -330,7 +318,7 @@ def tile_boxes(move: Move) -> Iterator[Box]:
         ragged = copies[-1:]
         count = sum(prod(stop - start for start, stop in (part[name] for name in digits)) for part in ragged + lanes)
         box = None
-        if ragged and lanes and count * move.width <= _PATTERN_BYTES:
+        if ragged and lanes and count * move.width <= TILE:
             box = pattern_box(move, digits, ragged[0], lanes)
         if box is None or tile_of(box.axes, box.width, box.pattern) is None:
             alone += group
@@ -366,7 +354,7 @@ def segment_of(box: Box) -> Segment:
 
 def is_near(axis: Axis) -> bool:
     """Whether neighbours along this axis share a line of the cache, on either side."""
-    return 0 < min(abs(axis.src), abs(axis.dst)) < _LINE_BYTES
+    return 0 < min(abs(axis.src), abs(axis.dst)) < LINE
 
 
 def loop_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -624,7 +612,7 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
     space_lanes, deep_lanes = (p.src_lanes, p.dst_lanes) if p.to_depth else (p.dst_lanes, p.src_lanes)
     count = p.channels * prod(p.block)
     slots = words(count, p.dst_lanes) * p.dst_lanes if p.to_depth else count
-    if p.tables or slots * p.itemsize > _PATTERN_BYTES or (1 + p.pads) * p.itemsize > 127:
+    if p.tables or slots * p.itemsize > TILE or (1 + p.pads) * p.itemsize > 127:
         return None
     digits, weights = _deep_digits(p)
     extents = dict(digits)

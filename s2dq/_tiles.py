@@ -11,7 +11,7 @@ What a tile costs is fitted to timed programs: loads and stores by their width, 
 that leave the nearest cache before their neighbours are used. Shuffles cost nothing measurable beside them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations
 from math import prod
@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 REGISTER = 64
 REGISTERS = 4
-_MOST = REGISTER * REGISTERS
+TILE = REGISTER * REGISTERS  # bytes
 NETWORK = 16 * REGISTER
-_LINE = 64
+LINE = 64
 
 # Cycles on Zen 5, by the width of a piece.
 _LOAD = {64: 1.67, 32: 0.71, 16: 0.67}
@@ -119,7 +119,7 @@ class Tile(NamedTuple):
             runs > 0
             and side.width == REGISTER
             and all(mask == (1 << REGISTER) - 1 for mask in side.masks)
-            and all((offset - side.offsets[0]) % _LINE == 0 for offset in side.offsets)
+            and all((offset - side.offsets[0]) % LINE == 0 for offset in side.offsets)
             and loop.dst == pieces * REGISTER
         )
 
@@ -236,9 +236,8 @@ def run_of(axes: list[Axis], counts: tuple[int, ...], order: list[int], side: in
         count, step = counts[k], abs(axes[k][side])
         if count == 1 or step == 0:
             continue
-        if runs == 1 and step <= span + 8 and (side == 2 or step < 32):
-            span += step * (count - 1)
-        elif runs == 1 and step <= span:
+        gap = 8 if side == 2 or step < 32 else 0  # that pieces may reach across
+        if runs == 1 and step <= span + gap:
             span += step * (count - 1)
         else:
             runs *= count
@@ -253,7 +252,7 @@ def candidates(axes: list[Axis], orders: tuple[list[int], list[int]]) -> Iterato
         for j in range(len(axes) + 1):
             whole = {*orders[0][:i], *orders[1][:j]}
             counts = [axes[k].extent if k in whole else 1 for k in range(len(axes))]
-            room = _MOST // max(1, prod(counts))
+            room = TILE // max(1, prod(counts))
             if room < 1:
                 break
             following = {order[at] for order, at in ((orders[0], i), (orders[1], j)) if at < len(axes)} - whole
@@ -307,23 +306,41 @@ def best_shape(axes: list[Axis]) -> Shape:
         fixed = _TILE + _SRC_RUN * src_runs + _DST_RUN * dst_runs + _RESTART / inner + collisions(axes, counts)
         if best and tiles * fixed >= best.cost:
             continue
-        load, load_cost = cheapest(_LOAD, src_runs, src_span, 1.0)
-        store, store_cost = cheapest(_STORE, dst_runs, dst_span, masked)
+        load, load_cost = cheapest(_LOAD, cover_runs(src_runs, src_span), 1.0)
+        store, store_cost = cheapest(_STORE, cover_runs(dst_runs, dst_span), masked)
         cost = tiles * (fixed + load_cost + store_cost)
         if load and store and (best is None or cost < best.cost):
             best = Shape(counts, load, store, cost)
     return best
 
 
-def cheapest(costs: dict[int, float], runs: int, span: int, masked: float) -> tuple[int, float]:
-    """The cheapest width of pieces whose registers suffice, or 0. Pieces with masks cost `masked` times as much."""
+def cheapest(costs: dict[int, float], cover: Callable[[int], tuple[int, bool]], masked: float) -> tuple[int, float]:
+    """The cheapest width of pieces whose registers suffice, or 0. Pieces with masks cost `masked` times as much.
+
+    `cover` says for a width how many pieces there are, and whether all are full.
+    """
     best = (0, float("inf"))
     for width, cost in costs.items():
-        pieces = runs * -(-span // width)
-        total = pieces * cost * (masked if span % width else 1.0)
-        if pieces * width <= _MOST and total < best[1]:
+        pieces, full = cover(width)
+        total = pieces * cost * (1.0 if full else masked)
+        if pieces * width <= TILE and total < best[1]:
             best = (width, total)
     return best
+
+
+def cover_runs(runs: int, span: int) -> Callable[[int], tuple[int, bool]]:
+    """For `cheapest`: so many runs of so many bytes."""
+    return lambda width: (runs * -(-span // width), span % width == 0)
+
+
+def cover_bytes(offsets: list[int]) -> Callable[[int], tuple[int, bool]]:
+    """For `cheapest`: the bytes at these offsets."""
+
+    def cover(width):
+        side = pieces_of(offsets, width)
+        return len(side.offsets), all(mask == (1 << width) - 1 for mask in side.masks)
+
+    return cover
 
 
 def collisions(axes: list[Axis], counts: tuple[int, ...]) -> float:
@@ -372,8 +389,8 @@ def order_loops(loops: list[Loop], tile: Tile | Network) -> list[Loop]:
     if cost < work:
         return best
     for k, loop in enumerate(loops):
-        steps = {abs(step) for step in (loop.axis.src, loop.axis.dst) if 0 < abs(step) < _LINE}
-        for block in sorted({lines * _LINE // step for step in steps for lines in (1, 4)}):
+        steps = {abs(step) for step in (loop.axis.src, loop.axis.dst) if 0 < abs(step) < LINE}
+        for block in sorted({lines * LINE // step for step in steps for lines in (1, 4)}):
             whole = (loop.axis.extent - bool(loop.axis.src_back or loop.axis.dst_back)) // block
             if whole < 2 or block < 2:
                 continue
@@ -417,7 +434,7 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
     foreseen = price(_STREAMS, total * tile.nbytes)
     sides = {1: tile.src, 2: tile.dst}
     lines = {number: line_count(side) for number, side in sides.items()}
-    footprint = {number: count * _LINE for number, count in lines.items()}
+    footprint = {number: count * LINE for number, count in lines.items()}
     span = {number: first_run(side) for number, side in sides.items()}
     ways = {number: ways_of(side) for number, side in sides.items()}  # lines in the fullest set of the cache
     sweep = dict(span)  # bytes passed over in one go
@@ -431,10 +448,10 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
             step = abs(loop[side])
             if not step:
                 continue
-            if step < _LINE:
-                cost += price(_CACHES, inside) * total * lines[side] * (1 - step / _LINE)
-            footprint[side] *= max(1.0, loop.extent * min(1.0, step / _LINE))
-            if step <= sweep[side] + _LINE:
+            if step < LINE:
+                cost += price(_CACHES, inside) * total * lines[side] * (1 - step / LINE)
+            footprint[side] *= max(1.0, loop.extent * min(1.0, step / LINE))
+            if step <= sweep[side] + LINE:
                 if streams[side] * runs[side] <= foreseen:
                     leaps[side] *= _FORESEEN
                 sweep[side] = step * (loop.extent - 1) + sweep[side]
@@ -463,7 +480,7 @@ def first_run(side: Side) -> int:
     pieces = sorted(zip(side.offsets, side.masks))
     start = end = pieces[0][0]
     for offset, mask in pieces:
-        if offset > end + _LINE:
+        if offset > end + LINE:
             break
         end = offset + mask.bit_length()
     return end - start
@@ -473,19 +490,19 @@ def ways_of(side: Side) -> int:
     """Lines of a tile that fall into one set of the nearest cache."""
     sets: dict[int, set[int]] = {}
     for offset in side.offsets:
-        sets.setdefault(offset // _LINE % (_PAGE // _LINE), set()).add(offset // _LINE)
+        sets.setdefault(offset // LINE % (_PAGE // LINE), set()).add(offset // LINE)
     return max(map(len, sets.values()))
 
 
 def run_count(side: Side) -> int:
     """Runs of a tile on one side."""
     pieces = sorted(zip(side.offsets, side.masks))
-    return 1 + sum(after[0] > before[0] + before[1].bit_length() + _LINE for before, after in pairwise(pieces))
+    return 1 + sum(after[0] > before[0] + before[1].bit_length() + LINE for before, after in pairwise(pieces))
 
 
 def line_count(side: Side) -> int:
     """Lines that a tile touches when its runs lie as well as they can."""
-    return len({offset // _LINE for offset in side.offsets})
+    return len({offset // LINE for offset in side.offsets})
 
 
 Pattern = tuple[tuple[int | None, int, int], ...]
@@ -638,27 +655,15 @@ def best_pattern_shape(axes: list[Axis], pattern: Pattern) -> Shape | None:
     near = {min(range(len(axes) - 1), key=lambda k: abs(axes[k][side]), default=None) for side in (1, 2)} - {None}
     shapes = [ones]
     for k in near:
-        shapes += [(*ones[:k], count, *ones[k + 1:]) for count in part_extents(axes[k].extent, _MOST // max(1, size))]
+        shapes += [(*ones[:k], count, *ones[k + 1:]) for count in part_extents(axes[k].extent, TILE // max(1, size))]
     for counts in shapes:
         pairs = bytes_of(axes, counts, pattern)
         sources = sorted({pair[0] for pair in pairs if pair[0] is not None})
         targets = sorted(pair[1] for pair in pairs)
-        load, load_cost = cheapest_cover(_LOAD, sources, 1.0)
-        store, store_cost = cheapest_cover(_STORE, targets, masked)
+        load, load_cost = cheapest(_LOAD, cover_bytes(sources), 1.0)
+        store, store_cost = cheapest(_STORE, cover_bytes(targets), masked)
         tiles = prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
         cost = tiles * (_TILE + load_cost + store_cost)
         if load and store and (best is None or cost < best.cost):
             best = Shape(counts, load, store, cost)
-    return best
-
-
-def cheapest_cover(costs: dict[int, float], offsets: list[int], masked: float) -> tuple[int, float]:
-    """The cheapest width of pieces that cover these bytes, or 0. Pieces with masks cost `masked` times as much."""
-    best = (0, float("inf"))
-    for width, cost in costs.items():
-        side = pieces_of(offsets, width)
-        full = all(mask == (1 << width) - 1 for mask in side.masks)
-        total = len(side.offsets) * cost * (1.0 if full else masked)
-        if side.registers <= REGISTERS and total < best[1]:
-            best = (width, total)
     return best

@@ -232,13 +232,10 @@ static void s2dq_neon_run(uint8_t *dst, const uint8_t *src, const s2dq_tile *til
     s2dq_neon_step steps[S2DQ_NEON_PARTS];
     const int count = s2dq_neon_make_steps(steps, tile, filling);
     for (int64_t i = 0; i < loops[0].extent; i++) {
-        const int64_t i_back = i == loops[0].extent - 1;
-        const uint8_t *src_i = src + i * loops[0].src - i_back * loops[0].src_back;
-        uint8_t *dst_i = dst + i * loops[0].dst - i_back * loops[0].dst_back;
         for (int64_t j = 0; j < loops[1].extent; j++) {
-            const int64_t j_back = j == loops[1].extent - 1;
-            const uint8_t *s = src_i + j * loops[1].src - j_back * loops[1].src_back;
-            uint8_t *d = dst_i + j * loops[1].dst - j_back * loops[1].dst_back;
+            const uint8_t *s = src;
+            uint8_t *d = dst;
+            s2dq_tile_turn(loops, i, j, &s, &d);
             for (int64_t k = 0; k < turns; k += S2DQ_NEON_TURNS)
                 s2dq_neon_run_steps(d + k * inner.dst, s + k * inner.src, steps, count,
                                     turns - k < S2DQ_NEON_TURNS ? turns - k : S2DQ_NEON_TURNS, inner.src, inner.dst);
@@ -336,13 +333,10 @@ static void s2dq_neon_run_network(uint8_t *dst, const uint8_t *src, const s2dq_n
     uint8_t registers[2][S2DQ_NEON_NET_BYTES];
     for (int level = 0; level < levels; level++) s2dq_neon_make_level(steps[level], net, level);
     for (int64_t i = 0; i < loops[0].extent; i++) {
-        const int64_t i_back = i == loops[0].extent - 1;
-        const uint8_t *src_i = src + i * loops[0].src - i_back * loops[0].src_back;
-        uint8_t *dst_i = dst + i * loops[0].dst - i_back * loops[0].dst_back;
         for (int64_t j = 0; j < loops[1].extent; j++) {
-            const int64_t j_back = j == loops[1].extent - 1;
-            const uint8_t *s = src_i + j * loops[1].src - j_back * loops[1].src_back;
-            uint8_t *d = dst_i + j * loops[1].dst - j_back * loops[1].dst_back;
+            const uint8_t *s = src;
+            uint8_t *d = dst;
+            s2dq_tile_turn(loops, i, j, &s, &d);
             for (int64_t left = loops[2].extent; left > 0; left--) {
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
                 for (int k = 0; k < S2DQ_NEON_NET_BYTES; k += S2DQ_NEON_PART)

@@ -72,6 +72,14 @@ typedef struct {
     int oldest;
 } s2dq_carry;
 
+/* Moves `src` and `dst` to turn i of the outermost loop and j of the middle one. */
+static inline void s2dq_tile_turn(const s2dq_axis *loops, int64_t i, int64_t j, const uint8_t **src, uint8_t **dst)
+{
+    const int64_t i_back = i == loops[0].extent - 1, j_back = j == loops[1].extent - 1;
+    *src += i * loops[0].src - i_back * loops[0].src_back + j * loops[1].src - j_back * loops[1].src_back;
+    *dst += i * loops[0].dst - i_back * loops[0].dst_back + j * loops[1].dst - j_back * loops[1].dst_back;
+}
+
 /* How many turns of the innermost loop to fetch ahead. */
 static inline int64_t s2dq_tile_ahead(const s2dq_axis *loops)
 {
