@@ -169,6 +169,7 @@ cdef enum:
     MAX_AXES = 64                # every axis has an extent of 2 at least, and no result has 2**63 bytes
 
 cdef int64_t FAR = 640 << 10         # results of this size and their sources do not stay in the nearer caches
+cdef int64_t NEAR = 32 << 10         # sources of one tile that lie together
 cdef int64_t KEEP_MEMORY = 1 << 25   # bytes of a result from which the allocator would give every page back
 cdef int64_t SMALL = 1 << 14         # bytes of a result that are moved before anything is set up
 # Bytes of a result from which a team is worth its start: when the caller asked for threads, and when nobody did. A
@@ -217,6 +218,18 @@ cdef struct Buffers:
     const uint8_t *fill
     const uint8_t *fill_high
     const uint8_t *tables
+
+
+cdef bint worth_fetching(const s2dq_tile *tile) noexcept nogil:
+    """Whether software should fetch a tile's lines ahead. For planes far apart, which are read on and on, the
+    processor's own prefetchers do better."""
+    cdef int k
+    if tile.loads > 2:
+        return False
+    for k in range(tile.inputs * tile.loads):
+        if not -NEAR <= tile.src[k] - tile.src[0] <= NEAR:
+            return False
+    return True
 
 
 cdef class Program:
@@ -313,7 +326,7 @@ cdef class Program:
                     segment.chained = 1
             self.nbytes += segment.rows * segment.row_bytes
         for k in range(tiles):
-            self.tiles[k].far = self.nbytes >= FAR
+            self.tiles[k].far = self.nbytes >= FAR and worth_fetching(&self.tiles[k])
         for k in range(networks):
             self.networks[k].far = self.nbytes >= FAR
         if at != length:

@@ -105,7 +105,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         fill[k] = _mm512_loadu_si512(filling->fill[k]);
     }
     const int64_t turns = s2dq_tile_ahead(loops), ahead = turns * loops[2].src;
-    const int64_t around = loops[1].src - (loops[2].extent - turns) * loops[2].src; /* into the next turn of the middle */
+    const int64_t rest = (loops[2].extent - turns) * loops[2].src;
     for (int64_t i = 0; i < loops[0].extent; i++) {
         const int64_t i_back = i == loops[0].extent - 1;
         const uint8_t *src_i = src + i * loops[0].src - i_back * loops[0].src_back;
@@ -114,6 +114,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
             const int64_t j_back = j == loops[1].extent - 1;
             const uint8_t *s = src_i + j * loops[1].src - j_back * loops[1].src_back;
             uint8_t *d = dst_i + j * loops[1].dst - j_back * loops[1].dst_back;
+            const int64_t around = s2dq_tile_next(loops, i_back, j_back) - rest;
             int64_t fetch = ahead;
             for (int64_t left = loops[2].extent; left > 0; left--) {
                 __m512i in[S2DQ_REGISTERS];
@@ -368,7 +369,7 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         table[l][1] = _mm512_loadu_si512(net->table[l][1]);
     }
     const int64_t turns = s2dq_tile_ahead(loops), ahead = turns * loops[2].src;
-    const int64_t around = loops[1].src - (loops[2].extent - turns) * loops[2].src; /* into the next turn of the middle */
+    const int64_t rest = (loops[2].extent - turns) * loops[2].src;
     for (int64_t i = 0; i < loops[0].extent; i++) {
         const int64_t i_back = i == loops[0].extent - 1;
         const uint8_t *src_i = src + i * loops[0].src - i_back * loops[0].src_back;
@@ -377,6 +378,7 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
             const int64_t j_back = j == loops[1].extent - 1;
             const uint8_t *s = src_i + j * loops[1].src - j_back * loops[1].src_back;
             uint8_t *d = dst_i + j * loops[1].dst - j_back * loops[1].dst_back;
+            const int64_t around = s2dq_tile_next(loops, i_back, j_back) - rest;
             int64_t fetch = ahead;
             for (int64_t left = loops[2].extent; left > 0; left--) {
                 __m512i r[S2DQ_NET_REGISTERS];

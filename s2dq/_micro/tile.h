@@ -88,4 +88,12 @@ static inline int64_t s2dq_tile_ahead(const s2dq_axis *loops)
     return turns < loops[2].extent ? turns : loops[2].extent;
 }
 
+/* The way in the source from a turn of the middle loop to the next one, which may be in the next of the outermost.
+ * After the very last turn nothing is known, unless the only turn says how a sweep goes on. */
+static inline int64_t s2dq_tile_next(const s2dq_axis *loops, int64_t i_last, int64_t j_last)
+{
+    if (!j_last || (i_last && loops[1].extent == 1)) return loops[1].src;
+    return i_last ? 0 : loops[0].src - (loops[1].extent - 1) * loops[1].src;
+}
+
 #endif
