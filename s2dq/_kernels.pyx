@@ -27,6 +27,7 @@ Nothing here knows an operator or a layout.
 """
 
 import os
+from types import MethodType
 
 from cython.parallel cimport prange
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint64_t
@@ -158,6 +159,29 @@ cdef extern from "_micro/threads.h" nogil:
     void s2dq_set_quota(int count) noexcept
 
 
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define S2DQ_LISTS_HOLD_STILL 0
+    #else
+    #define S2DQ_LISTS_HOLD_STILL 1
+    #endif
+    """
+    bint S2DQ_LISTS_HOLD_STILL   # nobody changes a list while we look at it and run no Python code
+
+
+cdef extern from "Python.h":
+    ctypedef PyObject *(*vectorcallfunc)(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names)
+    ctypedef struct CallableType "PyTypeObject":
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
+    unsigned long Py_TPFLAGS_HAVE_VECTORCALL
+    Py_ssize_t PyVectorcall_NARGS(size_t nargsf)
+    object PyObject_Vectorcall(object callable, PyObject *const *args, size_t nargsf, PyObject *names)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *items)
+    PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t k)
+
+
 cdef enum:
     BUFFER_X = 0
     BUFFER_Y = 1
@@ -166,6 +190,8 @@ cdef enum:
     SEEN_AXES = 16               # calls with more are not remembered
     MEMO_CALLS = 64              # arguments an operator remembers
     MEMO_ARRAYS = 8              # and arrays for each of them
+    MEMO_RECENT = 64             # places for the last calls, by shape
+    MAX_PARAMETERS = 16
     MAX_AXES = 64                # every axis has an extent of 2 at least, and no result has 2**63 bytes
 
 cdef int64_t FAR = 640 << 10         # results of this size and their sources do not stay in the nearer caches
@@ -777,6 +803,7 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
 
 # --------------------------------------------------------------------------------------------- calls seen before
 
+cdef object MISSING = object()
 cdef object MEMORY = PyCapsule_New(s2dq_get_memory(), "mem_handler", NULL) if s2dq_get_memory() else None
 
 
@@ -789,6 +816,8 @@ cdef class Seen:
         The arrays of the call, checked, with at most `SEEN_AXES` axes.
     program : Program
     fill : bytes
+    key : tuple
+        The frozen arguments of the call.
     """
 
     cdef int ndim, out_ndim
@@ -799,9 +828,10 @@ cdef class Seen:
     cdef cnp.dtype dtype
     cdef bytes fill
     cdef Program program
+    cdef tuple key
 
     def __cinit__(self, cnp.ndarray x not None, cnp.ndarray out not None, Program program not None,
-                  bytes fill not None):
+                  bytes fill not None, tuple key not None):
         cdef int k
         self.ndim, self.out_ndim = cnp.PyArray_NDIM(x), cnp.PyArray_NDIM(out)
         for k in range(self.ndim):
@@ -813,7 +843,7 @@ cdef class Seen:
         self.high += cnp.PyArray_ITEMSIZE(x)
         for k in range(self.out_ndim):
             self.out_shape[k] = cnp.PyArray_DIM(out, k)
-        self.dtype, self.fill, self.program = x.dtype, fill, program
+        self.dtype, self.fill, self.program, self.key = x.dtype, fill, program, key
 
     cdef bint fits(self, cnp.ndarray x):
         cdef int k
@@ -862,6 +892,19 @@ cdef class Seen:
             return None
         return out
 
+    cdef cnp.ndarray run(self, cnp.ndarray x, out, int threads):
+        """The result for an `x` that fits; None where `out` does not."""
+        cdef Buffers buffers
+        cdef cnp.ndarray result = self.result_for(<const uint8_t *>cnp.PyArray_DATA(x), out)
+        if result is not None:
+            buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
+            buffers.y = <uint8_t *>cnp.PyArray_DATA(result)
+            buffers.fill = <const uint8_t *>PyBytes_AS_STRING(self.fill)
+            buffers.fill_high = buffers.fill + PyBytes_GET_SIZE(self.fill)
+            buffers.tables = buffers.fill
+            execute(self.program, &buffers, threads)
+        return result
+
 
 cdef class Memo:
     """An operator with a memory: a call like one before goes straight to its program.
@@ -881,14 +924,19 @@ cdef class Memo:
 
     cdef object check
     cdef readonly dict calls
+    cdef list recent             # where `Recall` looks first: one call for each hash of a shape
 
     def __init__(self, check):
         self.check = check
+        self.clear()
+
+    def clear(self):
+        """Forget all calls."""
         self.calls = {}
+        self.recent = [None] * MEMO_RECENT
 
     def call(self, x, out, num_threads, tuple arguments not None):
         """Run the operator on `x`."""
-        cdef Buffers buffers
         cdef Seen seen
         cdef cnp.ndarray result
         cdef tuple key = None
@@ -898,14 +946,9 @@ cdef class Memo:
         if key is not None:
             seen = self._find(key, <cnp.ndarray>x)
             if seen is not None:
-                result = seen.result_for(<const uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>x), out)
+                result = seen.run(<cnp.ndarray>x, out, threads)
                 if result is not None:
-                    buffers.x = <const uint8_t *>cnp.PyArray_DATA(<cnp.ndarray>x)
-                    buffers.y = <uint8_t *>cnp.PyArray_DATA(result)
-                    buffers.fill = <const uint8_t *>PyBytes_AS_STRING(seen.fill)
-                    buffers.fill_high = buffers.fill + PyBytes_GET_SIZE(seen.fill)
-                    buffers.tables = buffers.fill
-                    execute(seen.program, &buffers, threads)
+                    self.recent[place_of(<cnp.ndarray>x)] = seen
                     return result
         # What is remembered is what was checked: the frozen arguments, which nobody can change in between. Not for
         # objects, which may themselves be lists to pad with.
@@ -916,7 +959,7 @@ cdef class Memo:
                 pass
             else:
                 if program is not None and max(cnp.PyArray_NDIM(view), cnp.PyArray_NDIM(written)) <= SEEN_AXES:
-                    self._remember(key, view, Seen(view, written, program, fill))
+                    self._remember(key, view, Seen(view, written, program, fill, key))
                 return returned
         # Also for the message of a call that failed: it shows the arguments as the caller wrote them.
         return self.check(x, out, num_threads, arguments)[0]
@@ -934,8 +977,149 @@ cdef class Memo:
         cdef Seen other
         cdef list known = [other for other in self.calls.get(key, ()) if not other.fits(x)]
         if not known and len(self.calls) >= MEMO_CALLS:
-            self.calls.clear()
+            self.clear()
         self.calls[key] = (seen, *known[:MEMO_ARRAYS - 1])
+        self.recent[place_of(x)] = seen
+
+
+cdef Py_ssize_t place_of(cnp.ndarray x) noexcept:
+    """Which of the recent calls an array of this shape may have."""
+    cdef uint64_t hash = cnp.PyArray_NDIM(x)
+    cdef int k
+    for k in range(cnp.PyArray_NDIM(x)):
+        hash = hash * 31 + <uint64_t>cnp.PyArray_DIM(x, k)
+    return <Py_ssize_t>((hash ^ hash >> 6 ^ hash >> 12) % MEMO_RECENT)
+
+
+cdef class Recall:
+    """A function of `Memo.call`, skipped by calls like the last one on an array of this shape.
+
+    Such a call is told by looking at its arguments where they lie: nothing is made, hashed or called. Any other call
+    is passed on as it is, so that all errors are the function's own.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(x, ..., out=None, num_threads=None)``, whose other parameters are, in order, the first `arguments`
+        of its ``memo.call``.
+    memo : Memo
+    """
+
+    cdef vectorcallfunc enter    # where the interpreter begins a call
+    cdef object function
+    cdef Memo memo
+    cdef tuple names, defaults   # of all parameters; no default is `MISSING`
+    cdef int positional, count, out, threads
+    cdef dict __dict__
+    cdef object __weakref__
+
+    def __cinit__(self, function, Memo memo not None):
+        code = function.__code__
+        self.enter = <vectorcallfunc>enter_recall
+        begin_with_enter(self)
+        self.function, self.memo = function, memo
+        self.positional, self.count = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        self.names = code.co_varnames[:self.count]
+        if self.count > MAX_PARAMETERS or self.names[0] != "x":
+            raise ValueError(f"cannot recall calls of {function}")
+        self.out, self.threads = self.names.index("out"), self.names.index("num_threads")
+        given = dict(zip(reversed(self.names[:self.positional]), reversed(function.__defaults__ or ())))
+        given.update(function.__kwdefaults__ or {})
+        self.defaults = tuple([given.get(name, MISSING) for name in self.names])
+
+    def __call__(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+    def __get__(self, instance, owner):
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self):
+        return f"<function {self.function.__module__}.{self.function.__qualname__}>"
+
+    def __reduce__(self):
+        return self.function.__qualname__
+
+    cdef bint _bind(self, PyObject *const *args, Py_ssize_t positional, PyObject *names, PyObject **given) noexcept:
+        """Whether it is plain which argument is which. OUT: one for each parameter, borrowed."""
+        cdef Py_ssize_t k, at
+        if not 0 < positional <= self.positional:
+            return False
+        for k in range(self.count):
+            given[k] = args[k] if k < positional else PyTuple_GET_ITEM(<PyObject *>self.defaults, k)
+        if names != NULL:
+            for k in range(PyTuple_GET_SIZE(names)):
+                for at in range(positional, self.count):
+                    # Names are interned, but for those that are put together at run time.
+                    if PyTuple_GET_ITEM(<PyObject *>self.names, at) == PyTuple_GET_ITEM(names, k):
+                        given[at] = args[positional + k]
+                        break
+                else:
+                    return False
+        return True
+
+    cdef object _recall(self, PyObject **given):
+        """The result, or None where this is no call like the last one."""
+        cdef Seen seen
+        cdef Py_ssize_t k, part = 0
+        cdef int threads = 0
+        x = <object>given[0]
+        if type(x) is not cnp.ndarray or not known_threads(<object>given[self.threads], &threads):
+            return None
+        found = self.memo.recent[place_of(<cnp.ndarray>x)]
+        if found is None:
+            return None
+        seen = <Seen>found
+        if not seen.fits(<cnp.ndarray>x):
+            return None
+        for k in range(1, self.count):
+            if k != self.out and k != self.threads:
+                if not means(<object>given[k], <object>PyTuple_GET_ITEM(<PyObject *>seen.key, part)):
+                    return None
+                part += 1
+        return seen.run(<cnp.ndarray>x, <object>given[self.out], threads)
+
+
+cdef object enter_recall(object self, PyObject *const *args, size_t nargsf, PyObject *names):
+    cdef Recall recall = <Recall>self
+    cdef PyObject *given[MAX_PARAMETERS]
+    if recall._bind(args, PyVectorcall_NARGS(nargsf), names, given):
+        result = recall._recall(given)
+        if result is not None:
+            return result
+    return PyObject_Vectorcall(recall.function, args, nargsf, names)
+
+
+cdef bint means(argument, known):
+    """Whether `argument` is what was frozen to `known`: the same plain values, in lists or tuples."""
+    cdef Py_ssize_t k
+    if argument is known:
+        return True
+    kind = type(argument)
+    if kind is int or kind is str:
+        return type(known) is kind and argument == known
+    if type(known) is not tuple:
+        return False
+    if kind is list and S2DQ_LISTS_HOLD_STILL:
+        if len(<list>argument) != len(<tuple>known):
+            return False
+        for k in range(len(<list>argument)):
+            if not means((<list>argument)[k], (<tuple>known)[k]):
+                return False
+        return True
+    if kind is not tuple or len(<tuple>argument) != len(<tuple>known):
+        return False
+    for k in range(len(<tuple>argument)):
+        if not means((<tuple>argument)[k], (<tuple>known)[k]):
+            return False
+    return True
+
+
+cdef void begin_with_enter(Recall recall):
+    """Tell the interpreter where a `Recall` keeps its `enter`: Cython has no word for it."""
+    owner = type(recall)
+    cdef CallableType *kind = <CallableType *><PyObject *>owner
+    kind.tp_vectorcall_offset = <char *>&recall.enter - <char *><PyObject *>recall
+    kind.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
 
 
 cdef bint known_threads(num_threads, int *threads):

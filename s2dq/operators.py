@@ -3,7 +3,9 @@
 A call is checked (`_validate`), its plan is looked up or made (`_plan`), and the kernels run it (`_kernels`).
 """
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, update_wrapper
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,7 +25,77 @@ __all__ = [
     "unpack_vect_c",
 ]
 
+Operator = TypeVar("Operator", bound=Callable)
 
+
+# ------------------------------------------------------------------------------------------------ execution
+
+
+_means = _kernels.tile_means()
+_TILES = Means(*_means) if _means else None
+_SLACK = bytes(64)  # behind the fill values, so that kernels may read them in full registers
+
+
+@lru_cache(maxsize=1024)
+def program_of(problem: DepthProblem | BatchProblem) -> _kernels.Program:
+    """The compiled plan of a problem, from the one bounded cache of plans."""
+    plan_it = plan_depth if isinstance(problem, DepthProblem) else plan_batch
+    plan = plan_it(problem, tiles=_TILES)
+    return _kernels.Program(np.array(plan.encode(), np.int64))
+
+
+def _memo(check, *head):
+    """The calls of an operator: looked up where it has been made before, else checked by ``check(*head, ...)``."""
+
+    def first(x, out, num_threads, arguments):
+        call = check(*head, x, *arguments, out, num_threads)
+        program, fill = None, b""
+        if call.x.dtype.hasobject:
+            _run_references(call)
+        elif call.x.dtype.itemsize:
+            program = program_of(call.problem)
+            fill = call.lane.tobytes() + call.pad.tobytes() + _SLACK
+            _kernels.run(program, call.x, call.out, fill, None, call.num_threads)
+        return call.result, call.x, call.out, program, fill
+
+    return _kernels.Memo(first)
+
+
+def _run_references(call: Call) -> None:
+    """Elements that hold references: move their positions, then let NumPy fetch them and keep the counts."""
+    lane, pad = np.int64(-1), np.int64(-2)
+    positions = np.arange(call.x.size, dtype=np.int64).reshape(call.x.shape)
+    problem = call.problem._replace(steps=contiguous_steps(call.x.shape, 8), itemsize=8)
+    moved = np.empty(problem.dst_shape, np.int64)
+    _kernels.run(program_of(problem), positions, moved, lane.tobytes() + pad.tobytes(), None, call.num_threads)
+    inside = moved >= 0
+    call.out[inside] = call.x.reshape(-1)[moved[inside]]
+    call.out[moved == lane] = call.lane
+    call.out[moved == pad] = call.pad
+
+
+_space_to_depth = _memo(depth_call, "space_to_depth", True)
+_depth_to_space = _memo(depth_call, "depth_to_space", False)
+_space_to_batch_nd = _memo(batch_call, "space_to_batch_nd", True)
+_batch_to_space_nd = _memo(batch_call, "batch_to_space_nd", False)
+_space_to_batch = _memo(batch_call, "space_to_batch", True)
+_batch_to_space = _memo(batch_call, "batch_to_space", False)
+_pack_vect_c = _memo(pack_call, "pack_vect_c")
+_unpack_vect_c = _memo(unpack_call, "unpack_vect_c")
+
+
+def _recalled(memo) -> Callable[[Operator], Operator]:
+    """Let calls like one before skip the function, and all of Python, on their way into `memo`."""
+
+    def recalled(function):
+        return update_wrapper(_kernels.Recall(function, memo), function)
+
+    return recalled
+
+
+# ------------------------------------------------------------------------------------------------ operators
+
+@_recalled(_space_to_depth)
 def space_to_depth(
     x,
     block_size,
@@ -128,9 +200,10 @@ def space_to_depth(
     (1, 3, 320, 320, 4)
     """
     arguments = (block_size, data_format, mode, out_format, vect, channels, paddings, pad_value)
-    return _space_to_depth(x, out, num_threads, arguments)
+    return _space_to_depth.call(x, out, num_threads, arguments)
 
 
+@_recalled(_depth_to_space)
 def depth_to_space(
     x,
     block_size,
@@ -218,9 +291,10 @@ def depth_to_space(
            [2, 3]], dtype=int8)
     """
     arguments = (block_size, data_format, mode, out_format, vect, channels, crops, None)
-    return _depth_to_space(x, out, num_threads, arguments)
+    return _depth_to_space.call(x, out, num_threads, arguments)
 
 
+@_recalled(_space_to_batch_nd)
 def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num_threads=None):
     """Move spatial blocks into the batch dimension, padding first.
 
@@ -288,9 +362,10 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num
            [0, 3],
            [0, 4]], dtype=int8)
     """
-    return _space_to_batch_nd(x, out, num_threads, (block_shape, paddings, pad_value))
+    return _space_to_batch_nd.call(x, out, num_threads, (block_shape, paddings, pad_value))
 
 
+@_recalled(_batch_to_space_nd)
 def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
     """Move batch entries back into spatial blocks, then crop: the inverse of `space_to_batch_nd`.
 
@@ -352,9 +427,10 @@ def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
     >>> s2dq.batch_to_space_nd(x, [2, 2], [[0, 1], [1, 0]]).ravel()
     array([2], dtype=int8)
     """
-    return _batch_to_space_nd(x, out, num_threads, (block_shape, crops, None))
+    return _batch_to_space_nd.call(x, out, num_threads, (block_shape, crops, None))
 
 
+@_recalled(_space_to_batch)
 def space_to_batch(x, block_shape, paddings, *, pad_value=None, out=None, num_threads=None):
     """Move spatial blocks into the batch dimension: `space_to_batch_nd` under TensorFlow 2's name.
 
@@ -400,9 +476,10 @@ def space_to_batch(x, block_shape, paddings, *, pad_value=None, out=None, num_th
     >>> s2dq.space_to_batch(np.zeros((2, 6, 3), np.uint8), [3], [[0, 0]]).shape
     (6, 2, 3)
     """
-    return _space_to_batch(x, out, num_threads, (block_shape, paddings, pad_value))
+    return _space_to_batch.call(x, out, num_threads, (block_shape, paddings, pad_value))
 
 
+@_recalled(_batch_to_space)
 def batch_to_space(x, block_shape, crops, *, out=None, num_threads=None):
     """Move batch entries back into spatial blocks: `batch_to_space_nd` under TensorFlow 2's name.
 
@@ -446,9 +523,10 @@ def batch_to_space(x, block_shape, crops, *, out=None, num_threads=None):
     >>> s2dq.batch_to_space(np.zeros((6, 2, 3), np.uint8), [3], [[0, 0]]).shape
     (2, 6, 3)
     """
-    return _batch_to_space(x, out, num_threads, (block_shape, crops, None))
+    return _batch_to_space.call(x, out, num_threads, (block_shape, crops, None))
 
 
+@_recalled(_pack_vect_c)
 def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_threads=None):
     """Pack channels into words of `vect` lanes: the NCHW_VECT_C layout.
 
@@ -510,9 +588,10 @@ def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_thr
     array([[1, 2, 3, 4],
            [5, 6, 0, 0]], dtype=int8)
     """
-    return _pack_vect_c(x, out, num_threads, (data_format, vect, pad_value))
+    return _pack_vect_c.call(x, out, num_threads, (data_format, vect, pad_value))
 
 
+@_recalled(_unpack_vect_c)
 def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads=None):
     """Unpack words of channels, the inverse of `pack_vect_c`.
 
@@ -563,60 +642,4 @@ def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads
     >>> s2dq.unpack_vect_c(packed, channels=6).ravel()
     array([1, 2, 3, 4, 5, 6], dtype=int8)
     """
-    return _unpack_vect_c(x, out, num_threads, (data_format, channels))
-
-
-# ------------------------------------------------------------------------------------------------ execution
-
-
-_means = _kernels.tile_means()
-_TILES = Means(*_means) if _means else None
-_SLACK = bytes(64)  # behind the fill values, so that kernels may read them in full registers
-
-
-@lru_cache(maxsize=1024)
-def program_of(problem: DepthProblem | BatchProblem) -> _kernels.Program:
-    """The compiled plan of a problem, from the one bounded cache of plans."""
-    plan_it = plan_depth if isinstance(problem, DepthProblem) else plan_batch
-    plan = plan_it(problem, tiles=_TILES)
-    return _kernels.Program(np.array(plan.encode(), np.int64))
-
-
-def _memo(check, *head):
-    """The call of an operator: looked up where it has been made before, else checked by ``check(*head, ...)``."""
-
-    def first(x, out, num_threads, arguments):
-        call = check(*head, x, *arguments, out, num_threads)
-        program, fill = None, b""
-        if call.x.dtype.hasobject:
-            _run_references(call)
-        elif call.x.dtype.itemsize:
-            program = program_of(call.problem)
-            fill = call.lane.tobytes() + call.pad.tobytes() + _SLACK
-            _kernels.run(program, call.x, call.out, fill, None, call.num_threads)
-        return call.result, call.x, call.out, program, fill
-
-    return _kernels.Memo(first).call
-
-
-def _run_references(call: Call) -> None:
-    """Elements that hold references: move their positions, then let NumPy fetch them and keep the counts."""
-    lane, pad = np.int64(-1), np.int64(-2)
-    positions = np.arange(call.x.size, dtype=np.int64).reshape(call.x.shape)
-    problem = call.problem._replace(steps=contiguous_steps(call.x.shape, 8), itemsize=8)
-    moved = np.empty(problem.dst_shape, np.int64)
-    _kernels.run(program_of(problem), positions, moved, lane.tobytes() + pad.tobytes(), None, call.num_threads)
-    inside = moved >= 0
-    call.out[inside] = call.x.reshape(-1)[moved[inside]]
-    call.out[moved == lane] = call.lane
-    call.out[moved == pad] = call.pad
-
-
-_space_to_depth = _memo(depth_call, "space_to_depth", True)
-_depth_to_space = _memo(depth_call, "depth_to_space", False)
-_space_to_batch_nd = _memo(batch_call, "space_to_batch_nd", True)
-_batch_to_space_nd = _memo(batch_call, "batch_to_space_nd", False)
-_space_to_batch = _memo(batch_call, "space_to_batch", True)
-_batch_to_space = _memo(batch_call, "batch_to_space", False)
-_pack_vect_c = _memo(pack_call, "pack_vect_c")
-_unpack_vect_c = _memo(unpack_call, "unpack_vect_c")
+    return _unpack_vect_c.call(x, out, num_threads, (data_format, channels))

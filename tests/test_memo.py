@@ -3,10 +3,16 @@
 Each test makes a good call first, so that it is remembered, and then another that must not be taken for it.
 """
 
+import copy
+import functools
 import gc
+import inspect
+import pickle
+import pydoc
 import sys
 import threading
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -29,16 +35,20 @@ each_operator = pytest.mark.parametrize("name", OPERATORS)
 REFERENCES = {"space_to_batch": "space_to_batch_nd", "batch_to_space": "batch_to_space_nd"}
 
 
+def memo_of(name):
+    return getattr(operators, f"_{name}")
+
+
 def calls_of(name):
     """What the memo of an operator holds: {arguments: (one entry per kind of array, ...)}."""
-    return getattr(operators, f"_{name}").__self__.calls
+    return memo_of(name).calls
 
 
 @pytest.fixture(autouse=True)
 def fresh():
     """No test remembers what another one did."""
     for name in OPERATORS:
-        calls_of(name).clear()
+        memo_of(name).clear()
     operators.program_of.cache_clear()
 
 
@@ -77,9 +87,9 @@ def remembered(name):
 
 def assert_like_a_first_call(name, x, good=None, **more):
     """The call gives, after the good call it resembles, what it gives when nothing is remembered."""
-    calls_of(name).clear()
+    memo_of(name).clear()
     first = outcome(run, name, x, **more)
-    calls_of(name).clear()
+    memo_of(name).clear()
     good = source(name) if good is None else good
     for _ in range(2):
         same(run(name, good), answer(name, good), "the good call")
@@ -138,6 +148,86 @@ def test_lists_and_tuples_are_the_same_call(name):
     assert remembered(name) == 1
 
 
+# ------------------------------------------------------------------------------ what skips the function itself
+
+
+@pytest.fixture
+def recall(request):
+    """An operator's short cut, with one call remembered, around a function that says that it was entered."""
+    name = request.param
+    run(name, source(name))
+    scope = {}
+    exec(f"def entered{inspect.signature(getattr(s2dq, name))}: return 'entered'", scope)
+    return name, _kernels.Recall(scope["entered"], memo_of(name))
+
+
+each_recall = pytest.mark.parametrize("recall", OPERATORS, indirect=True)
+
+
+@each_recall
+def test_call_like_the_last_does_not_enter_the_function(recall):
+    name, call = recall
+    x, arguments = source(name), OPERATORS[name][1]
+    out = np.empty_like(answer(name, x))
+    same(call(x, **arguments), answer(name, x), name)
+    assert call(x, out=out, num_threads=1, **arguments) is out
+    same(out, answer(name, x), name)
+    parameters = inspect.signature(getattr(s2dq, name)).parameters.values()
+    positional = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD][1:]
+    given = [arguments.get(one.name, one.default) for one in parameters if one.name in positional]
+    rest = {key: value for key, value in arguments.items() if key not in positional}
+    same(call(x, *given, **rest), answer(name, x), (name, "by position"))
+
+
+@each_recall
+def test_any_other_call_enters_the_function(recall):
+    name, call = recall
+    x, arguments = source(name), OPERATORS[name][1]
+    others = [
+        (x[:1], {}), (x.tolist(), {}), (x.astype("uint8"), {}), (x[::-1], {}), (x.reshape(1, *x.shape), {}),
+        (x, {"num_threads": True}), (x, {"num_threads": 0}), (x, {"out": x}), (x, {"out": []}),
+    ]  # fmt: skip
+    for key, value in arguments.items():
+        others += [(x, {key: 1.5}), (x, {key: None}), (x, {key: [[7, 7], [7, 7]]}), (x, {key: np.array(value)})]
+    for array, more in others:
+        assert call(array, **{**arguments, **more}) == "entered", more
+    run_time_name = "".join(["num_", "threads"])  # not interned
+    assert call(x, **arguments, **{run_time_name: 1}) == "entered" or sys.intern(run_time_name) is run_time_name
+    with pytest.raises(TypeError, match="nonsense"):
+        call(x, **arguments, nonsense=1)
+    with pytest.raises(TypeError, match="x"):
+        call(x, **arguments, x=x)
+    with pytest.raises(TypeError, match="positional"):
+        call(x, *[1] * 20)
+    for nothing in ({}, arguments):
+        with pytest.raises(TypeError, match="missing"):
+            call(**nothing)
+
+
+@each_operator
+def test_operator_is_a_function_to_all_who_look(name):
+    operator = getattr(s2dq, name)
+    assert inspect.isroutine(operator) and callable(operator)
+    assert (operator.__name__, operator.__qualname__, operator.__module__) == (name, name, "s2dq.operators")
+    assert operator.__doc__.count("Parameters") == 1
+    assert list(inspect.signature(operator).parameters)[0] == "x" and inspect.unwrap(operator) is not operator
+    assert pickle.loads(pickle.dumps(operator)) is copy.deepcopy(operator) is operator
+    assert weakref.ref(operator)() is operator and name in repr(operator)
+    assert name in pydoc.render_doc(operator) and "NNAPI" in pydoc.render_doc(s2dq.space_to_depth)
+    x = source(name)
+
+    class Owner:
+        method = operator
+
+    assert Owner.method is operator
+    with pytest.raises(TypeError):
+        Owner().method(x, **OPERATORS[name][1])  # the owner is no array
+    expected = answer(name, x)
+    same(functools.partial(operator, x, **OPERATORS[name][1])(), expected, "partial")
+    same(type(operator).__call__(operator, x, **OPERATORS[name][1]), expected, "through the type")
+    same(operator(*[x], **OPERATORS[name][1]), expected, "unpacked")
+
+
 # --------------------------------------------------------------------------- equal arguments that mean another
 
 
@@ -178,9 +268,9 @@ LIKE_ONE = [True, 1.0, np.int64(1), np.int8(1), np.bool_(True), np.float32(1), 1
 def test_block_size_like_one(name, value):
     x = source(name, shape=(1, 2, 2, 4))
     for good in (1, [1, 1], (1, 1)):
-        calls_of(name).clear()
+        memo_of(name).clear()
         first = outcome(getattr(s2dq, name), x, value)
-        calls_of(name).clear()
+        memo_of(name).clear()
         for _ in range(2):
             getattr(s2dq, name)(x, good)
         for _ in range(2):
@@ -199,7 +289,7 @@ def test_integer_argument_like_one(name, argument, good, value):
     more |= {"block_shape": [2, 1]} if name == "space_to_batch_nd" else {}
     more |= {"out_format": "NCHW_VECT_C"} if name == "space_to_depth" else {}
     first = outcome(run, name, x, **more, **{argument: value})
-    calls_of(name).clear()
+    memo_of(name).clear()
     for _ in range(2):
         run(name, x, **more, **{argument: good})
     assert remembered(name) == 1
@@ -217,7 +307,7 @@ def test_paddings_like_others(pairs):
     x = source("space_to_depth", shape=(1, 3, 4, 2))
     good = [[1, 0], [0, 0]]
     first = outcome(s2dq.space_to_depth, x, 2, paddings=pairs)
-    calls_of("space_to_depth").clear()
+    memo_of("space_to_depth").clear()
     for _ in range(2):
         s2dq.space_to_depth(x, 2, paddings=good)
     assert remembered("space_to_depth") == 1
@@ -242,9 +332,9 @@ def test_pad_values_of_several_kinds(value):
     for dtype in ("f4", "i1", "c8"):
         x = np.ones((1, 1, 2, 1), dtype)
         arguments = {"block_size": 2, "paddings": [[1, 0], [0, 0]]}
-        calls_of("space_to_depth").clear()
+        memo_of("space_to_depth").clear()
         first = outcome(s2dq.space_to_depth, x, **arguments, pad_value=value)
-        calls_of("space_to_depth").clear()
+        memo_of("space_to_depth").clear()
         for _ in range(2):
             s2dq.space_to_depth(x, **arguments, pad_value=2)
         for _ in range(2):
@@ -262,7 +352,7 @@ def test_names_like_others(argument, value):
     good = "DCR" if argument == "mode" else "NHWC"
     value = Text(str(value).replace("NHWC", "DCR")) if argument == "mode" and isinstance(value, Text) else value
     first = outcome(s2dq.space_to_depth, x, 2, **{argument: value})
-    calls_of("space_to_depth").clear()
+    memo_of("space_to_depth").clear()
     for _ in range(2):
         s2dq.space_to_depth(x, 2, **{argument: good})
     for _ in range(2):
@@ -338,7 +428,7 @@ def test_paddings_changed_by_another_thread():
     thread.start()
     try:
         for _ in range(400):
-            calls_of("space_to_depth").clear()
+            memo_of("space_to_depth").clear()
             assert s2dq.space_to_depth(x, 2, paddings=pairs).shape in answers
             for state in ([0, 0], [2, 0]):
                 result = s2dq.space_to_depth(x, 2, paddings=[state, [0, 0]])
@@ -568,7 +658,7 @@ def test_structured_dtype_of_its_own_does_not_pile_up():
         same(s2dq.space_to_depth(x, 2), reference.space_to_depth(x, 2), kind)
         assert s2dq.space_to_depth(x, 2).dtype is x.dtype
     assert remembered("space_to_depth") <= 8
-    calls_of("space_to_depth").clear()
+    memo_of("space_to_depth").clear()
     del x, kind
     gc.collect()
     assert [sys.getrefcount(kind) for kind in kinds] == before
@@ -589,7 +679,7 @@ def test_from_many_threads_at_once():
                 same(s2dq.space_to_depth(x, 2, out=out), expected, number)
                 s2dq.space_to_depth(x, 2, vect=1 + (turn + 7 * number) % 400)
                 if turn % 100 == number:
-                    calls_of("space_to_depth").clear()
+                    memo_of("space_to_depth").clear()
         except BaseException as error:
             errors.append(error)
 

@@ -202,12 +202,12 @@ def test_plans_are_cached_in_one_bounded_place():
         s2dq.space_to_depth(x, 2)
     info = operators.program_of.cache_info()
     assert (info.misses, info.hits, info.maxsize) == (1, 0, 1024)
-    calls_of(s2dq.space_to_depth).clear()
+    memo_of(s2dq.space_to_depth).clear()
     for _ in range(3):
         s2dq.space_to_depth(x, 2)
     info = operators.program_of.cache_info()
     assert (info.misses, info.hits) == (1, 1)
-    assert [len(known) for known in calls_of(s2dq.space_to_depth).values()] == [1]
+    assert [len(known) for known in memo_of(s2dq.space_to_depth).calls.values()] == [1]
 
 
 # --------------------------------------------------------------------------------------------------- sabotage
@@ -426,14 +426,14 @@ def forgotten_dst_back(plan):
     return backs_forgotten(plan, "dst_back")
 
 
-def calls_of(operator):
-    """What the memo of an operator holds."""
-    return getattr(operators, f"_{operator.__name__}").__self__.calls
+def memo_of(operator):
+    """What an operator remembers."""
+    return getattr(operators, f"_{operator.__name__}")
 
 
 def forget_calls():
     for name in operators.__all__:
-        calls_of(getattr(s2dq, name)).clear()
+        memo_of(getattr(s2dq, name)).clear()
     operators.program_of.cache_clear()
 
 
