@@ -358,12 +358,26 @@ static s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile)
     return s2dq_512_streamers[tile->inputs - 1][tile->loads / 2][tile->outputs - 1];
 }
 
+/* Keeps the compiler from loading a register again for its second use. */
+#define S2DQ_512_LOADED(value) __asm__("" : "+v"(value))
+
+/* Where register k of a network lies, from the steps of the bits of k: in few registers, for what is kept on the stack
+ * gets in the way of stores at the same place in a page. */
+S2DQ_512_INLINE int64_t s2dq_512_place(const int64_t *steps, int k)
+{
+    return ((k & 8 ? steps[3] : 0) + (k & 4 ? steps[2] : 0)) + ((k & 2 ? steps[1] : 0) + (k & 1 ? steps[0] : 0));
+}
+
 /* All turns of the loops of a network; see s2dq_512_run. */
 S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                   const s2dq_network *net, const s2dq_axis *loops, int levels, int loads, int stores)
 {
     __m512i table[S2DQ_NET_LEVELS][2];
+    int64_t src_step[4], dst_step[4], src_at[4] = {0}, dst_at[4] = {0};
     const int far = net->far != 0;
+    for (int bit = 0; bit < 4; bit++) src_step[bit] = net->src[loads << bit], dst_step[bit] = net->dst[stores << bit];
+    for (int k = 0; k < loads; k++) src_at[k] = net->src[k];
+    for (int k = 0; k < stores; k++) dst_at[k] = net->dst[k];
     for (int l = 0; l < levels; l++) {
         table[l][0] = _mm512_loadu_si512(net->table[l][0]);
         table[l][1] = _mm512_loadu_si512(net->table[l][1]);
@@ -371,26 +385,31 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     const int64_t turns = s2dq_tile_ahead(loops), ahead = turns * loops[2].src;
     const int64_t rest = (loops[2].extent - turns) * loops[2].src;
     for (int64_t i = 0; i < loops[0].extent; i++) {
-        const int64_t i_back = i == loops[0].extent - 1;
-        const uint8_t *src_i = src + i * loops[0].src - i_back * loops[0].src_back;
-        uint8_t *dst_i = dst + i * loops[0].dst - i_back * loops[0].dst_back;
         for (int64_t j = 0; j < loops[1].extent; j++) {
-            const int64_t j_back = j == loops[1].extent - 1;
-            const uint8_t *s = src_i + j * loops[1].src - j_back * loops[1].src_back;
-            uint8_t *d = dst_i + j * loops[1].dst - j_back * loops[1].dst_back;
-            const int64_t around = s2dq_tile_next(loops, i_back, j_back) - rest;
+            const int64_t around =
+                s2dq_tile_next(loops, i == loops[0].extent - 1, j == loops[1].extent - 1) - rest;
+            const uint8_t *s = src;
+            uint8_t *d = dst;
             int64_t fetch = ahead;
+            s2dq_tile_turn(loops, i, j, &s, &d);
             for (int64_t left = loops[2].extent; left > 0; left--) {
                 __m512i r[S2DQ_NET_REGISTERS];
                 if (far) {
                     if (left <= turns) fetch = around;
-#pragma GCC unroll 64
-                    for (int k = 0; k < S2DQ_NET_REGISTERS * loads; k++)
-                        _mm_prefetch((const char *)(s + net->src[k] + fetch), _MM_HINT_T0);
+#pragma GCC unroll 16
+                    for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
+#pragma GCC unroll 4
+                        for (int piece = 0; piece < loads; piece++)
+                            _mm_prefetch((const char *)(s + fetch + src_at[piece] + s2dq_512_place(src_step, k)),
+                                         _MM_HINT_T0);
+                    }
                 }
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
 #pragma GCC unroll 16
-                for (int k = 0; k < S2DQ_NET_REGISTERS; k++) r[k] = s2dq_512_load(s, net->src + k * loads, loads);
+                for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
+                    r[k] = s2dq_512_load(s + s2dq_512_place(src_step, k), src_at, loads);
+                    S2DQ_512_LOADED(r[k]);
+                }
 #pragma GCC unroll 4
                 for (int l = 0; l < levels; l++) {
 #pragma GCC unroll 16
@@ -403,7 +422,8 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                     }
                 }
 #pragma GCC unroll 16
-                for (int k = 0; k < S2DQ_NET_REGISTERS; k++) s2dq_512_store(d, net->dst + k * stores, stores, r[k]);
+                for (int k = 0; k < S2DQ_NET_REGISTERS; k++)
+                    s2dq_512_store(d + s2dq_512_place(dst_step, k), dst_at, stores, r[k]);
                 s += loops[2].src;
                 d += loops[2].dst;
             }

@@ -31,7 +31,8 @@ typedef struct {
 /* A network: a tile of 1024 bytes in sixteen registers, for transposes of many streams.
  *
  * On level l every pair of registers whose numbers differ in bit l is looked up in twice: table[l][0] makes the one
- * with the bit clear, table[l][1] the other. Pieces are full.
+ * with the bit clear, table[l][1] the other. Pieces are full, and lie where the bits of their numbers say: src[k] is
+ * the sum of those src[2^b] whose bit b of k is set, and so for dst.
  */
 enum { S2DQ_NET_REGISTERS = 16, S2DQ_NET_PIECES = 64, S2DQ_NET_LEVELS = 4 };
 
