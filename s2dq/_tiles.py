@@ -36,8 +36,9 @@ _SHUFFLE = 0.1
 
 # How much an inner sweep may touch before lines used in part drop to the next cache, and what a line costs from there.
 _CACHES = ((24 << 10, 2.0), (640 << 10, 8.0))
-# Lines at a distance of whole pages share a set of the nearest cache; more of them than it keeps push each other out.
-_PAGE, _WAYS, _CONFLICT = 4096, 8, 18.0
+# Lines at a distance of whole pages share a set of the nearest cache; more of them than it keeps push each other out,
+# which costs the source less than the destination.
+_PAGE, _WAYS, _CONFLICT = 4096, 8, {1: 9.0, 2: 18.0}
 # What a leap costs a line, by the size of the whole; so many streams are foreseen, and then cost a part of it.
 _LEAPS = ((24 << 10, 1.0), (640 << 10, 6.0))
 _STREAMS, _FORESEEN = ((0, 64), (640 << 10, 8)), 0.25
@@ -351,7 +352,7 @@ def collisions(axes: list[Axis], counts: tuple[int, ...]) -> float:
             count for axis, count in zip(axes, counts) if count > 1 and axis[side] and axis[side] % _PAGE == 0
         )
         if streams > _WAYS:
-            penalty += _CONFLICT * streams
+            penalty += _CONFLICT[side] * streams
     return penalty
 
 
@@ -461,7 +462,7 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
             if step % _PAGE == 0:
                 ways[side] *= loop.extent
                 if ways[side] > _WAYS:
-                    cost += _CONFLICT * turns * lines[side]
+                    cost += _CONFLICT[side] * turns * lines[side]
         turns //= loop.extent
     return cost + leap * (leaps[1] + 2 * leaps[2])  # a store waits longer for its line than a load
 
