@@ -579,6 +579,9 @@ def best_network(axes: list[Axis]) -> Transpose | None:
         taken = columns | rows
         counts = (*(taken.get(k, 1) for k in range(len(axes) - 1)), width)
         tiles = prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
+        levels = 6 - (width.bit_length() - 1) - (REGISTER // load).bit_length() - (REGISTER // store).bit_length() + 2
+        if not 2 <= levels <= 4:
+            continue
         shuffles = NETWORK // REGISTER * 4 + NETWORK // load + NETWORK // store
         cost = _TILE + _SRC_RUN * streams + _DST_RUN * into + _SHUFFLE * shuffles + collisions(axes, counts)
         cost += NETWORK // load * _LOAD[load] + NETWORK // store * _STORE[store]
@@ -592,7 +595,9 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
 
     Places in the tile are numbers whose bits belong to axes. Ten bits say where a byte is: six in a register, four
     for which register. Loads put rows into register numbers, stores want columns there, and each level exchanges one
-    for the other.
+    for the other. All levels but the last, as long as there are columns within 16 bytes, exchange as the processor's
+    instructions for interleaving do, twice as fast as a lookup: the column of bit 3 leaves, the row comes in right
+    above the granule.
     """
     def bits_of(k):
         return [(k, 1 << bit) for bit in range(shape.counts[k].bit_length() - 1)]
@@ -602,15 +607,25 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
     rows = [bit for k in shape.rows for bit in bits_of(k)]
     load = min(REGISTER, 1 << len(granule) + len(columns))
     store = min(REGISTER, 1 << len(granule) + len(rows))
-    loaded, stored = granule + columns + rows[::-1], granule + rows + columns[::-1]
+    loaded, stored = granule + columns + rows, granule + rows + columns[::-1]
     inside, into = loaded[:6], stored[:6]
     kept = [bit for bit in loaded[6:] if bit in stored[6:]]
     leaving = [bit for bit in loaded[6:] if bit not in kept]
-    coming = [bit for bit in stored[6:] if bit not in kept]
+    waiting = [bit for bit in stored[6:] if bit not in kept]
+    coming = []
     tables = []
     now = list(inside)
-    for out, new in zip(leaving, coming):
-        then = into if out == leaving[-1] else [out if bit == new else bit for bit in now]
+    start = len(granule)
+    for out in leaving:
+        if out == leaving[-1]:
+            new, then = waiting[0], into
+        elif len(coming) < 4 - start:
+            new, then = now[3], [*now[:start], out, *now[start:3], *now[4:]]
+        else:
+            new = waiting[0]
+            then = [out if bit == new else bit for bit in now]
+        waiting.remove(new)
+        coming.append(new)
         pair = []
         for value in (0, 1):
             table = bytearray(REGISTER)

@@ -368,6 +368,18 @@ S2DQ_512_INLINE int64_t s2dq_512_place(const int64_t *steps, int k)
     return ((k & 8 ? steps[3] : 0) + (k & 4 ? steps[2] : 0)) + ((k & 2 ? steps[1] : 0) + (k & 1 ? steps[0] : 0));
 }
 
+/* One of the two registers that a level makes of two; level by level as `build_network` arranges the tables. */
+S2DQ_512_INLINE __m512i s2dq_512_exchange(__m512i a, __m512i b, __m512i table, int granule, int high)
+{
+    switch (granule) {
+    case 1: return high ? _mm512_unpackhi_epi8(a, b) : _mm512_unpacklo_epi8(a, b);
+    case 2: return high ? _mm512_unpackhi_epi16(a, b) : _mm512_unpacklo_epi16(a, b);
+    case 4: return high ? _mm512_unpackhi_epi32(a, b) : _mm512_unpacklo_epi32(a, b);
+    case 8: return high ? _mm512_unpackhi_epi64(a, b) : _mm512_unpacklo_epi64(a, b);
+    default: return _mm512_permutex2var_epi8(a, table, b);
+    }
+}
+
 /* All turns of the loops of a network; see s2dq_512_run. */
 S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                   const s2dq_network *net, const s2dq_axis *loops, int levels, int loads, int stores)
@@ -375,6 +387,7 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     __m512i table[S2DQ_NET_LEVELS][2];
     int64_t src_step[4], dst_step[4], src_at[4] = {0}, dst_at[4] = {0};
     const int far = net->far != 0;
+    const int granule = 6 - levels - loads / 2 - stores / 2; /* the logarithm of its bytes */
     for (int bit = 0; bit < 4; bit++) src_step[bit] = net->src[loads << bit], dst_step[bit] = net->dst[stores << bit];
     for (int k = 0; k < loads; k++) src_at[k] = net->src[k];
     for (int k = 0; k < stores; k++) dst_at[k] = net->dst[k];
@@ -414,11 +427,11 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 for (int l = 0; l < levels; l++) {
 #pragma GCC unroll 16
                     for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
-                        const int bit = 1 << l;
+                        const int bit = 1 << l, interleaved = l < levels - 1 && l < 4 - granule ? 1 << granule : 0;
                         if (k & bit) continue;
                         const __m512i a = r[k], b = r[k | bit];
-                        r[k] = _mm512_permutex2var_epi8(a, table[l][0], b);
-                        r[k | bit] = _mm512_permutex2var_epi8(a, table[l][1], b);
+                        r[k] = s2dq_512_exchange(a, b, table[l][0], interleaved, 0);
+                        r[k | bit] = s2dq_512_exchange(a, b, table[l][1], interleaved, 1);
                     }
                 }
 #pragma GCC unroll 16
@@ -437,10 +450,10 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     {                                                                                                          \
         s2dq_512_net(dst, src, network, loops, V, L, S);                                                       \
     }
-#define S2DQ_512_EACH_NET_STORE(M, V, L) M(V, L, 1) M(V, L, 2) M(V, L, 4)
-#define S2DQ_512_EACH_NET_LOAD(M, V) \
-    S2DQ_512_EACH_NET_STORE(M, V, 1) S2DQ_512_EACH_NET_STORE(M, V, 2) S2DQ_512_EACH_NET_STORE(M, V, 4)
-#define S2DQ_512_EACH_NET(M) S2DQ_512_EACH_NET_LOAD(M, 2) S2DQ_512_EACH_NET_LOAD(M, 3) S2DQ_512_EACH_NET_LOAD(M, 4)
+/* Levels, loads and stores of all there are: rows and columns of 16 to 64 bytes, granules of 1 to 16. */
+#define S2DQ_512_EACH_NET(M)                                                                                \
+    M(4, 1, 1) M(4, 1, 2) M(4, 1, 4) M(4, 2, 1) M(4, 2, 2) M(4, 4, 1) M(3, 1, 1) M(3, 2, 1) M(3, 4, 1) M(2, 1, 1) \
+    M(2, 2, 1) M(2, 4, 1)
 
 S2DQ_512_EACH_NET(S2DQ_512_NET)
 
