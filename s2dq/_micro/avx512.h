@@ -453,17 +453,17 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
 /* Levels, loads and stores of all there are: rows and columns of 16 to 64 bytes, granules of 1 to 16. */
 #define S2DQ_512_EACH_NET(M)                                                                                \
     M(4, 1, 1) M(4, 1, 2) M(4, 1, 4) M(4, 2, 1) M(4, 2, 2) M(4, 4, 1) M(3, 1, 1) M(3, 2, 1) M(3, 4, 1) M(2, 1, 1) \
-    M(2, 2, 1) M(2, 4, 1)
+    M(2, 2, 1) M(2, 4, 1) M(1, 4, 1)
 
 S2DQ_512_EACH_NET(S2DQ_512_NET)
 
-#define S2DQ_512_NET_ENTRY(V, L, S) [V - 2][L / 2][S / 2] = s2dq_512_net_##V##L##S,
+#define S2DQ_512_NET_ENTRY(V, L, S) [V - 1][L / 2][S / 2] = s2dq_512_net_##V##L##S,
 
-static const s2dq_network_runner s2dq_512_networks[3][3][3] = {S2DQ_512_EACH_NET(S2DQ_512_NET_ENTRY)};
+static const s2dq_network_runner s2dq_512_networks[S2DQ_NET_LEVELS][3][3] = {S2DQ_512_EACH_NET(S2DQ_512_NET_ENTRY)};
 
 static s2dq_network_runner s2dq_512_network_runner(const s2dq_network *net)
 {
-    return s2dq_512_networks[net->levels - 2][net->loads / 2][net->stores / 2];
+    return s2dq_512_networks[net->levels - 1][net->loads / 2][net->stores / 2];
 }
 
 #endif
