@@ -340,9 +340,6 @@ cdef class Program:
                     box.stream = table[at]
                     at += 1
                     self._read_tile(table, &at, box.tile)
-                    box.runner = KERNELS.tile(box.tile)
-                    if box.stream:
-                        box.streamer = KERNELS.streamer(box.tile)
                     self._reads(box, box.tile.src, box.tile.inputs, box.tile.loads)
                 if box.source == BUFFER_X:
                     self._reach(segment, box)
@@ -353,6 +350,12 @@ cdef class Program:
             self.nbytes += segment.rows * segment.row_bytes
         for k in range(tiles):
             self.tiles[k].far = self.nbytes >= FAR and worth_fetching(&self.tiles[k])
+        for k in range(boxes):
+            box = &self.boxes[k]
+            if box.tile:
+                box.runner = KERNELS.tile(box.tile)
+                if box.stream:
+                    box.streamer = KERNELS.streamer(box.tile)
         for k in range(networks):
             self.networks[k].far = self.nbytes >= FAR
         if at != length:

@@ -85,16 +85,16 @@ S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, __m512i low, __m512i 
     return value;
 }
 
-/* All turns of the loops. The counts of registers and pieces are constants wherever this is inlined. */
+/* All turns of the loops. The counts of registers and pieces are constants wherever this is inlined, and so are
+ * `kind`, whether anything is filled in, and whether lines are fetched ahead: what is not done must not take registers. */
 S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                   const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
-                                  int inputs, int loads, int outputs, int stores, int kind)
+                                  int inputs, int loads, int outputs, int stores, int kind, int fills, int far)
 {
     int64_t src_at[S2DQ_PIECES], dst_at[S2DQ_PIECES];
     uint64_t dst_mask[S2DQ_PIECES];
     __m512i low[S2DQ_REGISTERS], high[S2DQ_REGISTERS], keep[S2DQ_REGISTERS], fill[S2DQ_REGISTERS];
     __mmask64 upper[S2DQ_REGISTERS];
-    const int far = tile->far != 0;
     for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
     for (int k = 0; k < outputs * stores; k++) dst_at[k] = tile->dst[k], dst_mask[k] = tile->dst_mask[k];
     for (int k = 0; k < outputs; k++) {
@@ -130,7 +130,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
 #pragma GCC unroll 4
                 for (int k = 0; k < outputs; k++) {
                     __m512i value = s2dq_512_output(in, low[k], high[k], upper[k], inputs);
-                    value = _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
+                    if (fills) value = _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
                     if (kind == S2DQ_TILE_STREAMED)
                         s2dq_512_stream(d, dst_at + k, value);
                     else if (kind == S2DQ_TILE_MASKED)
@@ -271,15 +271,19 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     }
 }
 
-#define S2DQ_512_RUNNER_OF(I, L, O, S, M)                                                                       \
-    S2DQ_512 static void s2dq_512_run_##I##L##O##S##M(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, \
-                                                      const s2dq_filling *filling,               \
-                                                      const s2dq_axis *loops)                                  \
-    {                                                                                                          \
-        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, M);                                           \
+#define S2DQ_512_RUNNER_OF(NAME, I, L, O, S, KIND, FILLS, FAR)                                                   \
+    S2DQ_512 static void s2dq_512_##NAME##_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, \
+                                                        const s2dq_filling *filling, const s2dq_axis *loops)     \
+    {                                                                                                            \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, KIND, FILLS, FAR);                              \
     }
-#define S2DQ_512_STREAMER(I, L, O, S) S2DQ_512_RUNNER_OF(I, L, O, S, 2)
-#define S2DQ_512_RUNNER(I, L, O, S) S2DQ_512_RUNNER_OF(I, L, O, S, 0) S2DQ_512_RUNNER_OF(I, L, O, S, 1)
+#define S2DQ_512_STREAMER(I, L, O, S) \
+    S2DQ_512_RUNNER_OF(stream, I, L, O, S, S2DQ_TILE_STREAMED, tile->fills != 0, tile->far != 0)
+#define S2DQ_512_RUNNER(I, L, O, S)                                                      \
+    S2DQ_512_RUNNER_OF(near, I, L, O, S, S2DQ_TILE_PLAIN, 0, 0)                          \
+    S2DQ_512_RUNNER_OF(far, I, L, O, S, S2DQ_TILE_PLAIN, 0, 1)                           \
+    S2DQ_512_RUNNER_OF(fill, I, L, O, S, S2DQ_TILE_PLAIN, 1, tile->far != 0)             \
+    S2DQ_512_RUNNER_OF(mask, I, L, O, S, S2DQ_TILE_MASKED, 1, tile->far != 0)
 
 /* Every shape: M(inputs, loads, outputs, stores). */
 #define S2DQ_512_ANY_STORE(M, I, L, O) M(I, L, O, 1) M(I, L, O, 2) M(I, L, O, 4)
@@ -294,11 +298,15 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
 S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_RUNNER)
 S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAMER)
 
-#define S2DQ_512_ENTRY(I, L, O, S) \
-    [I - 1][L / 2][O - 1][S / 2] = {s2dq_512_run_##I##L##O##S##0, s2dq_512_run_##I##L##O##S##1},
-#define S2DQ_512_STREAM_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_run_##I##L##O##S##2,
+enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_FILLED, S2DQ_512_MASKED, S2DQ_512_KINDS };
 
-static const s2dq_tile_runner s2dq_512_runners[4][3][4][3][2] = {S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_ENTRY)};
+#define S2DQ_512_ENTRY(I, L, O, S)                                                               \
+    [I - 1][L / 2][O - 1][S / 2] = {s2dq_512_near_##I##L##O##S, s2dq_512_far_##I##L##O##S, \
+                                    s2dq_512_fill_##I##L##O##S, s2dq_512_mask_##I##L##O##S},
+#define S2DQ_512_STREAM_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_stream_##I##L##O##S,
+
+static const s2dq_tile_runner s2dq_512_runners[4][3][4][3][S2DQ_512_KINDS] = {
+    S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_ENTRY)};
 static const s2dq_tile_runner s2dq_512_streamers[4][3][4] = {
     S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY)};
 
@@ -347,9 +355,10 @@ S2DQ_512 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_
 static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
 {
     const uint64_t full = ~0ULL >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
-    int masked = 0;
-    for (int k = 0; k < tile->outputs * tile->stores; k++) masked |= tile->dst_mask[k] != full;
-    return s2dq_512_runners[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2][masked];
+    int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;
+    for (int k = 0; k < tile->outputs * tile->stores; k++)
+        if (tile->dst_mask[k] != full) kind = S2DQ_512_MASKED;
+    return s2dq_512_runners[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2][kind];
 }
 
 /* The same with stores past the caches: for tiles of whole lines, at aligned destinations. */
