@@ -214,6 +214,10 @@ cdef int64_t SLAB_BYTES = 1 << 26    # of the result, between two looks at pendi
 cdef int ISA
 cdef s2dq_kernels KERNELS
 
+cdef s2dq_filling NO_FILLING         # everything kept
+memset(NO_FILLING.keep, 255, sizeof(NO_FILLING.keep))
+memset(NO_FILLING.fill, 0, sizeof(NO_FILLING.fill))
+
 cdef struct Box:
     int source, target, lookup, count
     int64_t src_offset, dst_offset, tab_offset, width
@@ -569,16 +573,17 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
     cdef s2dq_axis loops[2 * MAX_AXES]
     cdef int k, lane
     if box.tile or box.network:
-        memset(filling.keep, 255, sizeof(filling.keep))
-        memset(filling.fill, 0, sizeof(filling.fill))
+        tiling.filling = &NO_FILLING
         if box.tile and box.tile.fills:
+            memset(filling.keep, 255, sizeof(filling.keep))
+            memset(filling.fill, 0, sizeof(filling.fill))
+            tiling.filling = &filling
             for k in range(box.tile.outputs):
                 for lane in range(S2DQ_REGISTER_BYTES):
                     if box.tile.fill[k][lane] >= 0:
                         filling.keep[k][lane] = 0
                         filling.fill[k][lane] = buffers.fill[box.tile.fill[k][lane]]
         tiling.box = box
-        tiling.filling = &filling
         if box.stream:
             memset(&carry, 0, sizeof(carry))
         tiling.carry = &carry

@@ -35,6 +35,9 @@ S2DQ_512_INLINE __m512i s2dq_512_load(const uint8_t *src, const int64_t *at, int
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
+/* Keeps the compiler from loading a register again for its second use. */
+#define S2DQ_512_LOADED(value) __asm__("" : "+v"(value))
+
 /* Past the caches, for whole lines of results so large that they would not stay there. */
 S2DQ_512_INLINE void s2dq_512_stream(uint8_t *dst, const int64_t *at, __m512i value)
 {
@@ -126,7 +129,10 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 }
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
 #pragma GCC unroll 4
-                for (int k = 0; k < inputs; k++) in[k] = s2dq_512_load(s, src_at + k * loads, loads);
+                for (int k = 0; k < inputs; k++) {
+                    in[k] = s2dq_512_load(s, src_at + k * loads, loads);
+                    S2DQ_512_LOADED(in[k]);
+                }
 #pragma GCC unroll 4
                 for (int k = 0; k < outputs; k++) {
                     __m512i value = s2dq_512_output(in, low[k], high[k], upper[k], inputs);
@@ -366,9 +372,6 @@ static s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile)
 {
     return s2dq_512_streamers[tile->inputs - 1][tile->loads / 2][tile->outputs - 1];
 }
-
-/* Keeps the compiler from loading a register again for its second use. */
-#define S2DQ_512_LOADED(value) __asm__("" : "+v"(value))
 
 /* Where register k of a network lies, from the steps of the bits of k: in few registers, for what is kept on the stack
  * gets in the way of stores at the same place in a page. */
