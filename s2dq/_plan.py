@@ -34,6 +34,7 @@ X, Y, T, F = range(4)
 _BUFFER_NAMES = "XYTF"
 
 _SCRATCH_BYTES = 1 << 16  # a scratch row stays in the nearest caches
+_JOINED_BYTES = 1 << 14  # shorter rows share one, for each run of a box costs something
 _GRANULE_BYTES = 1 << 16  # longer runs stay an axis, so that threads can share them
 _INNER_BYTES = 1 << 15  # a strip of rows does at least this much before the row loops turn
 _FEW_ROWS = 16  # fewer rows than this cannot be shared out evenly
@@ -674,7 +675,8 @@ def lane_offset(steps: dict[str, int], channel: int, lanes: int) -> int:
 def _depth_chain(p: DepthProblem) -> Plan:
     """The operator as two moves through a scratch row that holds the deep channels unpacked.
 
-    A row is one (n, db, hb) and as many wb as fit in the scratch; space -> scratch -> packed block tensor, or back.
+    A row is one (n, db), some hb, and as many wb as fit in the scratch; space -> scratch -> packed block tensor, or
+    back.
     """
     spatial = p.source.spatial
     src = dict(zip(p.source.axes, p.steps))
@@ -699,26 +701,33 @@ def _depth_chain(p: DepthProblem) -> Plan:
             rows = [Axis(p.batch, src["n"], dst["n"])]
             for region, s, d in zip(regions[:-1], block_src, block_dst):
                 rows.append(Axis(region.stop - region.start, s, d))
+            high = 1
+            if count == 1 and len(spatial) > 1:
+                axis = rows[-1]
+                fit = max(1, min(axis.extent, _JOINED_BYTES // (deep * size * p.itemsize)))
+                high = next(part for part in range(fit, 0, -1) if axis.extent % part == 0)
+                rows[-1] = Axis(axis.extent // high, axis.src * high, axis.dst * high)
             rows.append(Axis(count, size * block_src[-1], size * block_dst[-1]))
             src_offset = sum(k * step for k, step in zip(starts, block_src))
             dst_offset = sum(k * step for k, step in zip(starts, block_dst))
-            gather, scatter = _chained_moves(p, regions, size, src, dst, src_offset, dst_offset)
+            gather, scatter = _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset)
             boxes = tuple(
                 box._replace(axes=loop_order(box.axes)) for move in (gather, scatter) for box in boxes_of(move)
             )
             segments.append(Segment(tuple(axis for axis in rows if axis.extent != 1), boxes))
-            scratch = max(scratch, deep * size * p.itemsize)
+            scratch = max(scratch, deep * high * size * p.itemsize)
     return Plan(tuple(segments), scratch)
 
 
-def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[Move, Move]:
-    """Source to scratch and scratch to destination for `size` blocks of one row."""
+def _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset) -> tuple[Move, Move]:
+    """Source to scratch and scratch to destination for `size` blocks of each of `high` rows."""
     spatial = p.source.spatial
     deep = p.channels * prod(p.block)
-    # The scratch is [wb][channel], or [channel][wb] where the plain side keeps channels in planes.
+    # The scratch is [hb][wb][channel], or [channel][hb][wb] where the plain side keeps channels in planes.
     plain = p.source if p.to_depth else p.target
-    step_c, step_w = (size, 1) if plain.axes[1] == "c" else (1, deep)
+    step_c, step_w = (high * size, 1) if plain.axes[1] == "c" else (1, deep)
     step_c, step_w = step_c * p.itemsize, step_w * p.itemsize
+    step_h = step_w * size
 
     _, weights = _deep_digits(p)
     space, space_lanes = (src, p.src_lanes) if p.to_depth else (dst, p.dst_lanes)
@@ -728,6 +737,9 @@ def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[
     # Space side: offsets inside the block and shallow channels.
     w = spatial[-1]
     space_side = {w: (size, p.block[-1] * space[w], step_w, 0, 0)}
+    if len(spatial) > 1:
+        h = spatial[-2]
+        space_side[h] = (high, p.block[-2] * space[h], step_h, 0, 0)
     space_windows = []
     space_offset = 0
     for i, name in enumerate(spatial):
@@ -749,6 +761,7 @@ def _chained_moves(p, regions, size, src, dst, src_offset, dst_offset) -> tuple[
     # Packed side: words and lanes of the deep channel.
     packed_side = {
         w: (size, packed[w], step_w, 0, 0),
+        **({h: (high, packed[h], step_h, 0, 0)} if len(spatial) > 1 else {}),
         "cb": (words(deep, packed_lanes), packed["cb"], packed_lanes * step_c, 0, 0),
         "v": (packed_lanes, packed["v"], step_c, 0, 0),
     }

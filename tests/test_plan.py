@@ -160,9 +160,9 @@ def depth_problem(shape, block, source, target, mode="DCR", itemsize=1, lanes=0,
         (depth_problem((1, 4, 4, 3), (1, 1), "NHWC", "NHWC"), "[] {X+0->Y+0 48B}"),
         (depth_problem((1, 2, 2, 2), (2, 2), "NHWC", "NHWC", "CRD"), "[] {X+0->Y+0 1B 2:1>4 4:2>1}"),
         (
-            # Words of 4 from RGB blocks: scratch rows of 12 channels, then words.
+            # Words of 4 from RGB blocks: both rows of 12 channels into one scratch row, then words.
             depth_problem((1, 4, 4, 3), (2, 2), "NHWC", "NCHW_VECT_C", lanes=4),
-            "[2:24>8] {X+0->T+0 6B 2:6>12 2:12>6 ; T+0->Y+0 4B 3:4>16 2:12>4}",
+            "[] {X+0->T+0 6B 2:24>24 2:6>12 2:12>6 ; T+0->Y+0 4B 3:4>16 4:12>4}",
         ),
         (
             # One row of padding above: the rest of its block is copied, the row itself filled.

@@ -30,10 +30,8 @@
 #define S2DQ_AVX2_INLINE static inline __attribute__((always_inline, target("avx2")))
 #if defined(__clang__)
 #define S2DQ_UNROLL _Pragma("clang loop unroll(full)")
-#define S2DQ_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #else
 #define S2DQ_UNROLL _Pragma("GCC unroll 32") /* -O2 leaves arrays of registers in memory without it */
-#define S2DQ_UNROLL_4 _Pragma("GCC unroll 4")
 #endif
 
 #define S2DQ_AVX2_NEAR 4096 /* bytes between two granules that cannot have an unmapped page between them */

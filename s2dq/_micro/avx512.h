@@ -89,7 +89,7 @@ S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, __m512i low, __m512i 
 }
 
 /* All turns of the loops. The counts of registers and pieces are constants wherever this is inlined, and so are
- * `kind`, whether anything is filled in, and whether lines are fetched ahead: what is not done must not take registers. */
+ * `kind`, whether anything is filled in, and whether lines are fetched ahead: what is not done takes no registers. */
 S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                   const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
                                   int inputs, int loads, int outputs, int stores, int kind, int fills, int far)
@@ -239,8 +239,8 @@ S2DQ_512 static void s2dq_512_end_line(s2dq_carry *carry, uint8_t *at, int64_t c
 /* One loop over tiles past the caches, in whole lines: what a sweep leaves of its last line waits for the next sweep,
  * which often goes on there. Part of a line stored between streamed ones would cost more than all the rest.
  *
- * IN: `next`, the distance in the source to where the next sweep starts; a tile of full 64-byte pieces and `runs` alike; `group` indices of the axis in a turn, a whole number of them
- * from `dst` to the next line; at least one tile beyond that line. OUT: the whole sweep, but for `carry`.
+ * IN: `next`, the distance in the source to where the next sweep starts; a tile of full 64-byte pieces and `runs`
+ * alike; `group` indices of the axis in a turn, a whole number of them from `dst` to the next line; at least one tile beyond that line. OUT: the whole sweep, but for `carry`.
  */
 S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
                                     const s2dq_filling *filling, const s2dq_axis *loop, int64_t group, int64_t next,

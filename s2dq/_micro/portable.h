@@ -20,9 +20,6 @@ typedef struct {
     uint64_t half[2];
 } s2dq_u128;
 
-/* Rows and columns of bytes that a transpose works on at a time: lines of both sides stay in the first cache. */
-#define S2DQ_BLOCK 64
-
 /* One granule of constant size: memcpy becomes a single load and store. */
 #define S2DQ_MOVE_ONE(T, D, S)          \
     do {                                \
@@ -30,6 +27,15 @@ typedef struct {
         memcpy(&value_, (S), sizeof(T)); \
         memcpy((D), &value_, sizeof(T)); \
     } while (0)
+
+/* Where there are no vectors the loop itself costs as much as what it moves: four turns at a time. */
+#if defined(__clang__)
+#define S2DQ_UNROLL_4 _Pragma("clang loop unroll_count(4)")
+#elif defined(__GNUC__)
+#define S2DQ_UNROLL_4 _Pragma("GCC unroll 4")
+#else
+#define S2DQ_UNROLL_4
+#endif
 
 #define S2DQ_LOOP(T, N, DS, SS)                                                          \
     for (int64_t i = 0; i < (N); i++) {                                                  \
@@ -59,7 +65,10 @@ typedef struct {
             else if (ds == 4 * w) { S2DQ_LOOP(T, n, 4 * sizeof(T), sizeof(T)) }                                   \
             else { S2DQ_LOOP(T, n, ds, sizeof(T)) }                                                               \
         }                                                                                                         \
-        else { S2DQ_LOOP(T, n, ds, ss) }                                                                          \
+        else {                                                                                                    \
+            S2DQ_UNROLL_4                                                                                         \
+            S2DQ_LOOP(T, n, ds, ss)                                                                               \
+        }                                                                                                         \
     }
 
 S2DQ_DEFINE_RUN(uint8_t, s2dq_run_1)
@@ -106,7 +115,8 @@ static void s2dq_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT sr
     }
 }
 
-/* `streams` contiguous source rows merged granule by granule into one contiguous run. */
+/* `streams` contiguous source rows merged granule by granule into one contiguous run: two, three or four of bytes,
+ * two of granules of 2 or 4. */
 #define S2DQ_MERGE(T, STREAMS)                                                                     \
     for (int64_t i = 0; i < n; i++) {                                                              \
         for (int k = 0; k < (STREAMS); k++) {                                                      \
@@ -115,24 +125,57 @@ static void s2dq_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT sr
         }                                                                                          \
     }
 
-static int s2dq_merge(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t streams,
-                      int64_t stream, int64_t width)
+static void s2dq_merge(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t streams,
+                       int64_t stream, int64_t width)
 {
-    if (width == 1) {
-        if (streams == 2) { S2DQ_MERGE(uint8_t, 2) return 1; }
-        if (streams == 3) { S2DQ_MERGE(uint8_t, 3) return 1; }
-        if (streams == 4) { S2DQ_MERGE(uint8_t, 4) return 1; }
-    } else if (width == 2 && streams == 2) {
-        S2DQ_MERGE(uint16_t, 2)
-        return 1;
-    } else if (width == 4 && streams == 2) {
-        S2DQ_MERGE(uint32_t, 2)
-        return 1;
-    }
-    return 0;
+    if (width == 2) { S2DQ_MERGE(uint16_t, 2) }
+    else if (width == 4) { S2DQ_MERGE(uint32_t, 2) }
+    else if (streams == 2) { S2DQ_MERGE(uint8_t, 2) }
+    else if (streams == 3) { S2DQ_MERGE(uint8_t, 3) }
+    else { S2DQ_MERGE(uint8_t, 4) }
 }
 
 /* ------------------------------------------------------------------------------------------------ transpose */
+
+/* Perfect shuffles, which compilers make of vectors: the halves of `x` interleaved, and apart again.
+ *
+ * The first sends place i of n to 2i modulo n - 1. So k of them send row by row to column by column where there are
+ * 2^k rows, and k of the second do where there are 2^k columns. */
+#define S2DQ_DEFINE_SHUFFLE(T, W)                                                                             \
+    static inline void s2dq_shuffle_##W(T *S2DQ_RESTRICT y, const T *S2DQ_RESTRICT x, int half)                \
+    {                                                                                                          \
+        for (int i = 0; i < half; i++) {                                                                       \
+            y[2 * i] = x[i];                                                                                   \
+            y[2 * i + 1] = x[half + i];                                                                        \
+        }                                                                                                      \
+    }
+
+S2DQ_DEFINE_SHUFFLE(uint8_t, 1)
+S2DQ_DEFINE_SHUFFLE(uint16_t, 2)
+
+static inline void s2dq_unshuffle_1(uint8_t *S2DQ_RESTRICT y, const uint8_t *S2DQ_RESTRICT x, int half)
+{
+    for (int i = 0; i < half; i++) {
+        y[i] = x[2 * i];
+        y[half + i] = x[2 * i + 1];
+    }
+}
+
+/* A square of SIDE x SIDE elements: row i starts at row_at[i] of the source, column j at column_at[j] of the result. */
+#define S2DQ_DEFINE_SQUARE(T, W, SIDE, ROUNDS)                                                                 \
+    static inline void s2dq_square_##W##_##SIDE(uint8_t *dst, const uint8_t *src, const int64_t *row_at,       \
+                                                const int64_t *column_at)                                      \
+    {                                                                                                          \
+        T v[2][SIDE * SIDE];                                                                                   \
+        for (int i = 0; i < SIDE; i++) memcpy(v[0] + SIDE * i, src + row_at[i], SIDE * W);                     \
+        for (int k = 0; k < ROUNDS; k++) s2dq_shuffle_##W(v[(k + 1) % 2], v[k % 2], SIDE * SIDE / 2);          \
+        for (int i = 0; i < SIDE; i++) memcpy(dst + column_at[i], v[ROUNDS % 2] + SIDE * i, SIDE * W);         \
+    }
+
+S2DQ_DEFINE_SQUARE(uint8_t, 1, 8, 3)
+S2DQ_DEFINE_SQUARE(uint8_t, 1, 16, 4)
+S2DQ_DEFINE_SQUARE(uint16_t, 2, 4, 2)
+S2DQ_DEFINE_SQUARE(uint16_t, 2, 8, 3)
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define S2DQ_BIG_ENDIAN 1
@@ -141,161 +184,325 @@ static int s2dq_merge(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT s
 #endif
 
 /* Swaps the bits of `low` under `mask` << shift with those of `high` under `mask`. */
-#define S2DQ_SWAP(LOW, HIGH, SHIFT, MASK)                                \
-    do {                                                                 \
+#define S2DQ_SWAP(LOW, HIGH, SHIFT, MASK)                                 \
+    do {                                                                  \
         const uint64_t moved_ = (((LOW) >> (SHIFT)) ^ (HIGH)) & (MASK);   \
-        (HIGH) ^= moved_;                                                \
-        (LOW) ^= moved_ << (SHIFT);                                      \
+        (HIGH) ^= moved_;                                                 \
+        (LOW) ^= moved_ << (SHIFT);                                       \
     } while (0)
 
-/* Eight bytes of a row. */
-static inline uint64_t s2dq_word(const uint8_t *p)
-{
-    uint64_t word;
-    memcpy(&word, p, 8);
-    return word;
-}
-
-/* Transposes a square of 8 x 8 bytes: words are matrices of bytes, halved three times. */
-static inline void s2dq_turn(uint64_t *v)
-{
-    for (int i = 0; i < 4; i++) S2DQ_SWAP(v[i], v[i + 4], 32, UINT64_C(0x00000000FFFFFFFF));
-    for (int i = 0; i < 8; i += 4) {
-        S2DQ_SWAP(v[i], v[i + 2], 16, UINT64_C(0x0000FFFF0000FFFF));
-        S2DQ_SWAP(v[i + 1], v[i + 3], 16, UINT64_C(0x0000FFFF0000FFFF));
-    }
-    for (int i = 0; i < 8; i += 2) S2DQ_SWAP(v[i], v[i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
-}
-
-/* A square of 8 x 8 bytes: column j goes to dst + j * ds. */
-static inline void s2dq_square_1(uint8_t *dst, const uint8_t *src, int64_t ds, int64_t ss)
-{
-    uint64_t v[8];
-    for (int i = 0; i < 8; i++) v[i] = s2dq_word(src + i * ss);
-    s2dq_turn(v);
-    for (int i = 0; i < 8; i++) memcpy(dst + i * ds, &v[i], 8);
-}
-
-/* The same of 4 x 4 elements of 2 bytes. */
-static inline void s2dq_square_2(uint8_t *dst, const uint8_t *src, int64_t ds, int64_t ss)
-{
-    uint64_t v[4];
-    for (int i = 0; i < 4; i++) v[i] = s2dq_word(src + i * ss);
-    for (int i = 0; i < 2; i++) S2DQ_SWAP(v[i], v[i + 2], 32, UINT64_C(0x00000000FFFFFFFF));
-    for (int i = 0; i < 4; i += 2) S2DQ_SWAP(v[i], v[i + 1], 16, UINT64_C(0x0000FFFF0000FFFF));
-    for (int i = 0; i < 4; i++) memcpy(dst + i * ds, &v[i], 8);
-}
-
-/* Squares over a plane, block by block; the last ones of each direction overlap those before.
- * Requires W * extent >= 8 on both sides. */
-#define S2DQ_DEFINE_TRANSPOSE(W)                                                                                   \
-    static void s2dq_transpose_##W(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns)            \
-    {                                                                                                              \
-        const int64_t side = 8 / W, block = S2DQ_BLOCK / W;                                                        \
-        for (int64_t c = 0; c < columns.extent; c += block) {                                                      \
-            const int64_t c_end = columns.extent - c < block ? columns.extent : c + block;                         \
-            for (int64_t r = 0; r < rows.extent; r += block) {                                                     \
-                const int64_t r_end = rows.extent - r < block ? rows.extent : r + block;                           \
-                for (int64_t j = c; j < c_end; j += side) {                                                        \
-                    const int64_t column = j > columns.extent - side ? columns.extent - side : j;                  \
-                    for (int64_t i = r; i < r_end; i += side) {                                                    \
-                        const int64_t row = i > rows.extent - side ? rows.extent - side : i;                       \
-                        s2dq_square_##W(dst + column * columns.dst + row * W, src + row * rows.src + column * W,   \
-                                        columns.dst, rows.src);                                                    \
-                    }                                                                                              \
-                }                                                                                                  \
-            }                                                                                                      \
-        }                                                                                                          \
+/* The same where a row is a word: quarters are swapped, then quarters of those. No row has to reach memory before it
+ * is read as part of a vector. Rows are `ss` apart, columns `ds`. Requires a little endian. */
+#define S2DQ_DEFINE_WORDS(W, SIDE)                                                                             \
+    static inline void s2dq_turn_##W(uint8_t *dst, const uint8_t *src, int64_t ds, int64_t ss)                 \
+    {                                                                                                          \
+        uint64_t v[SIDE];                                                                                      \
+        for (int i = 0; i < SIDE; i++) memcpy(&v[i], src + i * ss, 8);                                         \
+        for (int i = 0; i < SIDE / 2; i++) S2DQ_SWAP(v[i], v[i + SIDE / 2], 32, UINT64_C(0x00000000FFFFFFFF)); \
+        for (int i = 0; W <= 2 && i < SIDE; i++)                                                               \
+            if (!(i & SIDE / 4)) S2DQ_SWAP(v[i], v[i + SIDE / 4], 16, UINT64_C(0x0000FFFF0000FFFF));           \
+        for (int i = 0; W == 1 && i < SIDE; i += 2) S2DQ_SWAP(v[i], v[i + 1], 8, UINT64_C(0x00FF00FF00FF00FF)); \
+        for (int i = 0; i < SIDE; i++) memcpy(dst + i * ds, &v[i], 8);                                         \
+    }                                                                                                          \
+    static inline void s2dq_words_##W##_##SIDE(uint8_t *dst, const uint8_t *src, const int64_t *row_at,        \
+                                               const int64_t *column_at)                                       \
+    {                                                                                                          \
+        s2dq_turn_##W(dst + column_at[0], src + row_at[0], column_at[1] - column_at[0], row_at[1] - row_at[0]); \
     }
 
-S2DQ_DEFINE_TRANSPOSE(1)
-S2DQ_DEFINE_TRANSPOSE(2)
+S2DQ_DEFINE_WORDS(1, 8)
+S2DQ_DEFINE_WORDS(2, 4)
+S2DQ_DEFINE_WORDS(4, 2)
 
-/* Bytes 0, 3, 6 of a word from the one at `shift` on, side by side at its bottom. */
-static inline uint64_t s2dq_thirds(uint64_t word, int shift)
+/* Squares over rows and columns, the last ones of each direction overlapping those before.
+ * Requires SIDE rows and columns. */
+#define S2DQ_SQUARES(KIND, W, SIDE)                                                                            \
+    for (int64_t j = 0; j < columns; j += SIDE) {                                                              \
+        const int64_t column = j > columns - SIDE ? columns - SIDE : j;                                        \
+        for (int64_t i = 0; i < rows; i += SIDE) {                                                             \
+            const int64_t row = i > rows - SIDE ? rows - SIDE : i;                                             \
+            s2dq_##KIND##_##W##_##SIDE(dst + row * W, src + column * W, row_at + row, column_at + column);     \
+        }                                                                                                      \
+    }
+
+/* `even`: squares of words may be used. Vectors of bytes do not beat them, those of two bytes do.
+ * Requires `even` for w 4. */
+static void s2dq_block(uint8_t *dst, const uint8_t *src, const int64_t *row_at, int64_t rows,
+                       const int64_t *column_at, int64_t columns, int64_t w, int even)
 {
-    word >>= shift;
-    return (word & 0xFF) | (word >> 16 & 0xFF00) | (word >> 32 & 0xFF0000);
+    /* Lines at a distance of whole pages share a set of the first cache, which keeps eight of them. */
+    const int crowded = (column_at[1] - column_at[0]) % 4096 == 0 || (row_at[1] - row_at[0]) % 4096 == 0;
+    const int wide = rows * w >= 16 && columns * w >= 16 && !crowded;
+    if (w == 4) { S2DQ_SQUARES(words, 4, 2) }
+    else if (w == 2 && wide) { S2DQ_SQUARES(square, 2, 8) }
+    else if (w == 2 && even) { S2DQ_SQUARES(words, 2, 4) }
+    else if (w == 2) { S2DQ_SQUARES(square, 2, 4) }
+    else if (even) { S2DQ_SQUARES(words, 1, 8) }
+    else if (wide) { S2DQ_SQUARES(square, 1, 16) }
+    else { S2DQ_SQUARES(square, 1, 8) }
 }
 
-/* A stream of `n` triples of bytes split into three. Requires n >= 8 and a little endian. */
-static void s2dq_split_3(uint8_t *dst, const uint8_t *src, int64_t n, const int64_t *offset)
+/* Loops that continue each other on one side of a transpose: those of the rows do in the result, those of the columns
+ * in the source. */
+typedef struct {
+    int64_t extent;
+    int count;
+    s2dq_axis axes[S2DQ_BOX_AXES];
+} s2dq_chain;
+
+/* Whether `side` elements from any multiple of `side` on are at equal distances on the other side. */
+static int s2dq_is_even(const s2dq_chain *chain, int64_t side)
 {
-    const int64_t first = offset[0], second = offset[1], third = offset[2];
-    for (int64_t r = 0; r < n; r += 8) {
-        const int64_t i = r > n - 8 ? n - 8 : r;
-        const uint64_t a = s2dq_word(src + 3 * i), b = s2dq_word(src + 3 * i + 8), c = s2dq_word(src + 3 * i + 16);
-        const uint64_t x = s2dq_thirds(a, 0) | s2dq_thirds(b, 8) << 24 | s2dq_thirds(c, 16) << 48;
-        const uint64_t y = s2dq_thirds(a, 8) | s2dq_thirds(b, 16) << 24 | s2dq_thirds(c, 0) << 40;
-        const uint64_t z = s2dq_thirds(a, 16) | s2dq_thirds(b, 0) << 16 | s2dq_thirds(c, 8) << 40;
-        memcpy(dst + first + i, &x, 8);
-        memcpy(dst + second + i, &y, 8);
-        memcpy(dst + third + i, &z, 8);
+    return chain->count == 1 || chain->axes[0].extent % side == 0;
+}
+
+/* Where indices `first` to `first + n` lie on the other side. */
+static void s2dq_places(int64_t *at, const s2dq_chain *chain, int64_t first, int64_t n, int columns)
+{
+    int64_t index[S2DQ_BOX_AXES], place = 0;
+    for (int a = 0; a < chain->count; a++) {
+        index[a] = first;
+        if (a + 1 < chain->count) {
+            index[a] = first % chain->axes[a].extent;
+            first /= chain->axes[a].extent;
+        }
+        place += index[a] * (columns ? chain->axes[a].dst : chain->axes[a].src);
+    }
+    const s2dq_axis inner = chain->axes[0];
+    const int64_t near = columns ? inner.dst : inner.src;
+    for (int64_t i = 0; i < n;) {
+        const int64_t run = inner.extent - index[0] < n - i ? inner.extent - index[0] : n - i;
+        for (int64_t k = 0; k < run; k++) at[i + k] = place + k * near;
+        i += run;
+        place -= index[0] * near;
+        index[0] = 0;
+        for (int a = 1; a < chain->count; a++) {
+            const int64_t step = columns ? chain->axes[a].dst : chain->axes[a].src;
+            place += step;
+            if (++index[a] < chain->axes[a].extent) break;
+            place -= chain->axes[a].extent * step;
+            index[a] = 0;
+        }
     }
 }
 
-/* Rows of 5 to 8 bytes split into streams: byte place[k] of each row belongs to stream k, at dst + offset[k].
- * Requires 8 rows, in ascending order. */
-static void s2dq_scatter(uint8_t *dst, const uint8_t *src, const int64_t *offset, const int *place, int streams,
-                         s2dq_axis rows)
+/* Rows and columns of bytes that a transpose works on at a time: lines of both sides stay in the first cache. */
+#define S2DQ_BLOCK 64
+#define S2DQ_BLOCK_LEAST 16 /* what is left over must be enough for a square */
+
+/* How much to take of what is left: a block, or all of it where the rest would be too short. */
+static int64_t s2dq_piece(int64_t left, int64_t w)
 {
-    int last = 0;
-    for (int k = 0; k < streams; k++)
-        if (place[k] > last) last = place[k];
-    for (int64_t r = 0; r < rows.extent; r += 8) {
-        const int64_t row = r > rows.extent - 8 ? rows.extent - 8 : r;
-        uint64_t v[8];
-        for (int i = 0; i < 7; i++) v[i] = s2dq_word(src + (row + i) * rows.src);
-        if (row < rows.extent - 8) /* the last row of all is read from its end on, nothing lies behind it */
-            v[7] = s2dq_word(src + (row + 7) * rows.src);
-        else
-            v[7] = s2dq_word(src + (row + 7) * rows.src + last - 7) >> 8 * (7 - last);
-        s2dq_turn(v);
-        for (int k = 0; k < streams; k++) memcpy(dst + offset[k] + row, &v[place[k]], 8);
+    return left * w < S2DQ_BLOCK + S2DQ_BLOCK_LEAST ? left : S2DQ_BLOCK / w;
+}
+
+/* A plane of bytes of one loop each, often so small that tables of places would cost as much as the rest.
+ * Requires a little endian, 8 rows and 8 columns. */
+static void s2dq_plane(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns)
+{
+    for (int64_t c = 0, wide; c < columns.extent; c += wide) {
+        wide = s2dq_piece(columns.extent - c, 1);
+        for (int64_t r = 0, high; r < rows.extent; r += high) {
+            high = s2dq_piece(rows.extent - r, 1);
+            for (int64_t j = c; j < c + wide; j += 8) {
+                const int64_t column = j > columns.extent - 8 ? columns.extent - 8 : j;
+                for (int64_t i = r; i < r + high; i += 8) {
+                    const int64_t row = i > rows.extent - 8 ? rows.extent - 8 : i;
+                    s2dq_turn_1(dst + column * columns.dst + row, src + row * rows.src + column, columns.dst, rows.src);
+                }
+            }
+        }
     }
+}
+
+/* A plane of elements of w bytes. Requires 8 bytes at least in both directions; `even` as above. */
+static void s2dq_transpose(uint8_t *dst, const uint8_t *src, const s2dq_chain *rows, const s2dq_chain *columns,
+                           int64_t w, int even)
+{
+    int64_t row_at[S2DQ_BLOCK + S2DQ_BLOCK_LEAST], column_at[S2DQ_BLOCK + S2DQ_BLOCK_LEAST];
+    if (w == 1 && even && rows->count == 1 && columns->count == 1) {
+        s2dq_plane(dst, src, rows->axes[0], columns->axes[0]);
+        return;
+    }
+    for (int64_t c = 0, wide; c < columns->extent; c += wide) {
+        wide = s2dq_piece(columns->extent - c, w);
+        s2dq_places(column_at, columns, c, wide, 1);
+        for (int64_t r = 0, high; r < rows->extent; r += high) {
+            high = s2dq_piece(rows->extent - r, w);
+            if (c == 0 || high < rows->extent) s2dq_places(row_at, rows, r, high, 0);
+            s2dq_block(dst + r * w, src + c * w, row_at, high, column_at, wide, w, even);
+        }
+    }
+}
+
+/* ----------------------------------------------------------------------------------------- splitting and joining */
+
+#define S2DQ_STREAMS 12 /* that a stream is split into or joined from at most */
+
+/* Rows of WIDE bytes, end to end, split into streams: byte place[k] of each belongs to stream k, at dst + offset[k].
+ * N rows at a time, 2^ROUNDS; whole vectors if all is constant. Reads nothing behind the last byte wanted.
+ * Requires N rows. */
+#define S2DQ_DEFINE_SPLIT(WIDE, N, ROUNDS)                                                                     \
+    static void s2dq_split_##WIDE(uint8_t *dst, const uint8_t *src, const int64_t *offset, const int *place,   \
+                                  int streams, int64_t rows)                                                   \
+    {                                                                                                          \
+        uint8_t v[2][WIDE * N] = {{0}};                                                                        \
+        int spare = WIDE - 1;                                                                                  \
+        for (int k = 0; k < streams; k++)                                                                      \
+            if (WIDE - 1 - place[k] < spare) spare = WIDE - 1 - place[k];                                      \
+        for (int64_t r = 0; r < rows; r += N) {                                                                \
+            const int64_t row = r > rows - N ? rows - N : r;                                                   \
+            if (spare && row == rows - N) memcpy(v[0], src + row * WIDE, (size_t)(WIDE * N - spare));          \
+            else memcpy(v[0], src + row * WIDE, WIDE * N);                                                     \
+            for (int k = 0; k < ROUNDS; k++) s2dq_shuffle_1(v[(k + 1) % 2], v[k % 2], WIDE * N / 2);           \
+            for (int k = 0; k < streams; k++) memcpy(dst + offset[k] + row, v[ROUNDS % 2] + N * place[k], N);  \
+        }                                                                                                      \
+    }
+
+/* The inverse: `n` bytes of each stream, the k-th from src + offset[k], into rows of WIDE bytes. Requires N bytes. */
+#define S2DQ_DEFINE_JOIN(WIDE, N, ROUNDS)                                                                      \
+    static void s2dq_join_##WIDE(uint8_t *dst, const uint8_t *src, const int64_t *offset, int64_t n)           \
+    {                                                                                                          \
+        uint8_t v[2][WIDE * N];                                                                                \
+        for (int64_t r = 0; r < n; r += N) {                                                                   \
+            const int64_t row = r > n - N ? n - N : r;                                                         \
+            for (int k = 0; k < WIDE; k++) memcpy(v[0] + N * k, src + offset[k] + row, N);                     \
+            for (int k = 0; k < ROUNDS; k++) s2dq_unshuffle_1(v[(k + 1) % 2], v[k % 2], WIDE * N / 2);         \
+            memcpy(dst + row * WIDE, v[ROUNDS % 2], WIDE * N);                                                 \
+        }                                                                                                      \
+    }
+
+S2DQ_DEFINE_SPLIT(3, 32, 5)
+S2DQ_DEFINE_SPLIT(6, 16, 4)
+S2DQ_DEFINE_SPLIT(8, 16, 4)
+S2DQ_DEFINE_SPLIT(12, 16, 4)
+S2DQ_DEFINE_JOIN(4, 16, 4)
+S2DQ_DEFINE_JOIN(6, 16, 4)
+S2DQ_DEFINE_JOIN(12, 16, 4)
+
+typedef void (*s2dq_splitter)(uint8_t *, const uint8_t *, const int64_t *, const int *, int, int64_t);
+
+typedef void (*s2dq_joiner)(uint8_t *, const uint8_t *, const int64_t *, int64_t);
+
+/* The kernel for so many streams of `n` bytes, or NULL. */
+static s2dq_joiner s2dq_joiner_for(int64_t streams, int64_t n)
+{
+    if (n < 16) return NULL;
+    return streams == 4 ? s2dq_join_4 : streams == 6 ? s2dq_join_6 : streams == 12 ? s2dq_join_12 : NULL;
+}
+
+/* The kernel for `rows` rows of so many bytes, or NULL. */
+static s2dq_splitter s2dq_splitter_for(int64_t wide, int64_t rows)
+{
+    if (wide == 3 && rows >= 32) return s2dq_split_3;
+    if (wide == 6 && rows >= 16) return s2dq_split_6;
+    if (wide == 8 && rows >= 16) return s2dq_split_8;
+    if (wide == 12 && rows >= 16) return s2dq_split_12;
+    return NULL;
 }
 
 /* ------------------------------------------------------------------------------------------- choice of the loops */
 
-/* Streams merged into one, or a transpose: the innermost loop of the result and the one that is dense in the source
- * become a kernel. Returns whether there is one. */
-static int s2dq_try_plane(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+/* Few streams merged into one: the innermost loop of the result steps over them, the next is dense in the source.
+ * Returns whether that is so. */
+static int s2dq_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     const int64_t w = whole->width;
     s2dq_box box;
     s2dq_position at;
-    int other = 1;
-    if (w > 8 || whole->count < 2 || whole->axes[0].dst != w) return 0;
-    while (other < whole->count && whole->axes[other].src != w) other++;
-    if (other == whole->count) return 0;
-    const s2dq_axis rows = whole->axes[0], columns = whole->axes[other];
-    const int transposed = !S2DQ_BIG_ENDIAN && w <= 2 && rows.extent * w >= 8 && columns.extent * w >= 8;
-    const int merged = columns.dst == w * rows.extent &&
-                       ((rows.extent <= 4 && w == 1) || (rows.extent == 2 && (w == 2 || w == 4)));
-    if (!transposed && !merged) return 0;
+    if (w > 4 || w == 3 || whole->count < 2 || whole->axes[0].dst != w) return 0;
+    const s2dq_axis streams = whole->axes[0], run = whole->axes[1];
+    if (run.src != w || run.dst != w * streams.extent || streams.extent > (w == 1 ? 4 : 2)) return 0;
     s2dq_assign(&box, whole);
-    s2dq_drop(&box, other);
+    s2dq_drop(&box, 1);
     s2dq_drop(&box, 0);
-    s2dq_order(&box, rows.extent * columns.extent * w);
+    s2dq_order(&box, streams.extent * run.extent * w);
     s2dq_start(&at, &box, 0);
-    do {
-        if (merged) s2dq_merge(dst + at.dst, src + at.src, columns.extent, rows.extent, rows.src, w);
-        else if (w == 1) s2dq_transpose_1(dst + at.dst, src + at.src, rows, columns);
-        else s2dq_transpose_2(dst + at.dst, src + at.src, rows, columns);
-    } while (s2dq_next(&at, &box, 0));
+    do s2dq_merge(dst + at.dst, src + at.src, run.extent, streams.extent, streams.src, w);
+    while (s2dq_next(&at, &box, 0));
     return 1;
 }
 
-/* One stream split by rows of 3 or 5 to 8 bytes; the loops that step inside of a row are the streams. */
-static int s2dq_try_scatter(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+/* More streams of bytes joined: the loops dense in the result up to one that is dense in the source. */
+static int s2dq_try_join(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     s2dq_box box;
     s2dq_position at;
-    int64_t offset[8] = {0};
-    int place[8] = {0}, streams = 1;
-    if (S2DQ_BIG_ENDIAN || whole->width != 1 || whole->count < 2 || whole->axes[0].dst != 1) return 0;
+    int64_t offset[S2DQ_STREAMS] = {0}, streams = 1;
+    int chain = 0;
+    if (whole->width != 1) return 0;
+    while (chain < whole->count && whole->axes[chain].dst == streams && whole->axes[chain].src != 1) {
+        const s2dq_axis axis = whole->axes[chain++];
+        if (streams * axis.extent > S2DQ_STREAMS) return 0;
+        for (int64_t k = streams; k < streams * axis.extent; k++) offset[k] = offset[k - streams] + axis.src;
+        streams *= axis.extent;
+    }
+    const s2dq_axis run = s2dq_axis_at(whole, chain);
+    const s2dq_joiner kernel = s2dq_joiner_for(streams, run.extent);
+    if (!kernel || run.src != 1 || run.dst != streams) return 0;
+    s2dq_assign(&box, whole);
+    for (; chain >= 0; chain--) s2dq_drop(&box, chain);
+    s2dq_order(&box, run.extent * streams);
+    s2dq_start(&at, &box, 0);
+    do kernel(dst + at.dst, src + at.src, offset, run.extent);
+    while (s2dq_next(&at, &box, 0));
+    return 1;
+}
+
+/* Takes the loops of a chain out of a box, from axis `first` on: those that continue each other in the source
+ * (`columns`) or in the result. */
+static void s2dq_take_chain(s2dq_chain *chain, s2dq_box *box, int first, int columns)
+{
+    chain->extent = 1;
+    chain->count = 0;
+    for (int a = first; a < box->count && chain->extent * box->width < S2DQ_BLOCK;) {
+        const s2dq_axis axis = box->axes[a];
+        if ((columns ? axis.src : axis.dst) != chain->extent * box->width) {
+            a++;
+            continue;
+        }
+        chain->extent *= axis.extent;
+        chain->axes[chain->count++] = axis;
+        s2dq_drop(box, a);
+        a = first;
+    }
+}
+
+/* A transpose: the loops dense in the source become columns, those dense in the result rows. */
+static int s2dq_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+{
+    const int64_t w = whole->width;
+    s2dq_chain rows, columns;
+    s2dq_box box;
+    s2dq_position at;
+    const int64_t side = 8 / w;
+    const int64_t least = w == 4 ? 64 : side; /* plain loops over fewer lines find them in the nearest cache */
+    if (w > 4 || w == 3 || whole->count < 2 || whole->axes[0].dst != w || whole->axes[0].src == w) return 0;
+    s2dq_assign(&box, whole);
+    s2dq_take_chain(&columns, &box, 1, 1);
+    s2dq_take_chain(&rows, &box, 0, 0);
+    if (rows.extent < least || columns.extent < least) return 0;
+    const int even = !S2DQ_BIG_ENDIAN && s2dq_is_even(&rows, side) && s2dq_is_even(&columns, side);
+    if (w == 4 && (!even || whole->axes[0].src <= 4 * w)) return 0; /* plain loops are faster */
+    s2dq_order(&box, rows.extent * columns.extent * w);
+    s2dq_start(&at, &box, 0);
+    do s2dq_transpose(dst + at.dst, src + at.src, &rows, &columns, w, even);
+    while (s2dq_next(&at, &box, 0));
+    return 1;
+}
+
+/* One stream of bytes split: the innermost loop of the result steps over rows of a few bytes; the loops that step
+ * inside of a row are the streams. */
+static int s2dq_try_split(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+{
+    s2dq_box box;
+    s2dq_position at;
+    int64_t offset[S2DQ_STREAMS] = {0};
+    int place[S2DQ_STREAMS] = {0}, streams = 1;
+    if (whole->width != 1 || whole->count < 2 || whole->axes[0].dst != 1) return 0;
     const s2dq_axis rows = whole->axes[0];
-    if (rows.src < 3 || rows.src == 4 || rows.src > 8 || rows.extent < 8) return 0;
+    const s2dq_splitter kernel = s2dq_splitter_for(rows.src, rows.extent);
+    if (!kernel) return 0;
     box.width = 1;
     box.count = 0;
     for (int a = 1; a < whole->count; a++) {
@@ -311,14 +518,11 @@ static int s2dq_try_scatter(uint8_t *dst, const uint8_t *src, const s2dq_box *wh
         }
         streams *= (int)axis.extent;
     }
-    if (streams < 3) return 0;
-    if (rows.src == 3 && (place[1] != 1 || place[2] != 2)) return 0;
+    if (2 * streams < rows.src) return 0;
     s2dq_order(&box, rows.extent * streams);
     s2dq_start(&at, &box, 0);
-    do {
-        if (rows.src == 3) s2dq_split_3(dst + at.dst, src + at.src, rows.extent, offset);
-        else s2dq_scatter(dst + at.dst, src + at.src, offset, place, streams, rows);
-    } while (s2dq_next(&at, &box, 0));
+    do kernel(dst + at.dst, src + at.src, offset, place, streams, rows.extent);
+    while (s2dq_next(&at, &box, 0));
     return 1;
 }
 
@@ -347,7 +551,8 @@ static s2dq_axis s2dq_take_inner(s2dq_box *box)
 static void s2dq_copy_box(uint8_t *dst, const uint8_t *src, s2dq_box *box)
 {
     s2dq_position at;
-    if (s2dq_try_plane(dst, src, box) || s2dq_try_scatter(dst, src, box)) return;
+    if (s2dq_try_merge(dst, src, box) || s2dq_try_join(dst, src, box)) return;
+    if (s2dq_try_split(dst, src, box) || s2dq_try_transpose(dst, src, box)) return;
     const s2dq_axis inner = s2dq_take_inner(box);
     s2dq_order(box, box->width * inner.extent);
     const s2dq_axis outer = s2dq_axis_at(box, 0);
