@@ -126,6 +126,7 @@ cdef extern from "_micro/dispatch.h" nogil:
                            int64_t lanes, const uint8_t *fill, int64_t element) noexcept nogil
         s2dq_tile_runner (*tile)(const s2dq_tile *tile) noexcept nogil
         s2dq_tile_runner (*streamer)(const s2dq_tile *tile) noexcept nogil
+        s2dq_tile_runner (*sequencer)(const s2dq_tile *tile) noexcept nogil
         s2dq_network_runner (*network)(const s2dq_network *network) noexcept nogil
         s2dq_tile_edge_runner edge
         void (*sweep)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
@@ -187,6 +188,7 @@ cdef enum:
     BUFFER_Y = 1
     BUFFER_T = 2
     BUFFER_F = 3
+    SEQUENCE = -1                # of lines past the caches, in one run over all loops
     SEEN_AXES = 16               # calls with more are not remembered
     MEMO_CALLS = 64              # arguments an operator remembers
     MEMO_ARRAYS = 8              # and arrays for each of them
@@ -227,7 +229,7 @@ cdef struct Box:
     s2dq_tile_runner runner, streamer
     s2dq_network *network        # or NULL
     s2dq_network_runner network_runner
-    int64_t stream               # indices in a turn of the innermost loop; 0: the result stays in the caches
+    int64_t stream               # 0: the result stays in the caches; SEQUENCE; indices in a turn of the innermost loop
     int64_t low, high            # what a tile reads, seen from its position
 
 cdef struct Segment:
@@ -358,8 +360,10 @@ cdef class Program:
             box = &self.boxes[k]
             if box.tile:
                 box.runner = KERNELS.tile(box.tile)
-                if box.stream:
+                if box.stream > 0:
                     box.streamer = KERNELS.streamer(box.tile)
+                elif box.stream == SEQUENCE:
+                    box.streamer = KERNELS.sequencer(box.tile)
         for k in range(networks):
             self.networks[k].far = self.nbytes >= FAR
         if at != length:
@@ -487,6 +491,17 @@ cdef bint inside(const Tiling *tiling, const uint8_t *src, const s2dq_axis *loop
     return tiling.low - src <= low and high <= tiling.high - src
 
 
+cdef bint is_sequence(const s2dq_tile *tile, const s2dq_axis *loops) noexcept nogil:
+    """Whether the loops write one run without a gap, each turn behind the one before. IN: a tile that writes a run."""
+    cdef int64_t size = tile.outputs * S2DQ_REGISTER_BYTES
+    cdef int k
+    for k in range(S2DQ_TILE_LOOPS - 1, -1, -1):
+        if loops[k].dst_back or (loops[k].extent > 1 and loops[k].dst != size):
+            return False
+        size *= loops[k].extent
+    return True
+
+
 cdef bint run_stream(const Tiling *tiling, const uint8_t *src, uint8_t *dst, const s2dq_axis *loop,
                      int64_t next) noexcept nogil:
     """One loop over tiles past the caches. OUT: whether that was possible, or nothing was done."""
@@ -513,7 +528,7 @@ cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis 
         dst -= loops.dst_back
         loops += 1
         count -= 1
-    if count > 1 and tiling.box.stream:
+    if count > 1 and tiling.box.stream > 0:
         if count == 2:
             tiling.next = loops.src
         for i in range(loops.extent - 1):
@@ -522,7 +537,7 @@ cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis 
         run_tiles(tiling, src + i * loops.src - loops.src_back, dst + i * loops.dst - loops.dst_back, loops + 1,
                   count - 1)
         return
-    if count == 1 and tiling.box.stream and run_stream(tiling, src, dst, loops, tiling.next):
+    if count == 1 and tiling.box.stream > 0 and run_stream(tiling, src, dst, loops, tiling.next):
         return
     if count <= S2DQ_TILE_LOOPS and inside(tiling, src, loops, count):
         for k in range(S2DQ_TILE_LOOPS):
@@ -533,6 +548,8 @@ cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis 
                 three[k] = loops[k - S2DQ_TILE_LOOPS + count]
         if tiling.box.network:
             tiling.box.network_runner(dst, src, tiling.box.network, three)
+        elif tiling.box.stream == SEQUENCE and is_sequence(tiling.box.tile, three):
+            tiling.box.streamer(dst, src, tiling.box.tile, tiling.filling, three)
         else:
             tiling.box.runner(dst, src, tiling.box.tile, tiling.filling, three)
         return
@@ -584,7 +601,7 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
                         filling.keep[k][lane] = 0
                         filling.fill[k][lane] = buffers.fill[box.tile.fill[k][lane]]
         tiling.box = box
-        if box.stream:
+        if box.stream > 0:
             memset(&carry, 0, sizeof(carry))
         tiling.carry = &carry
         tiling.next = 0
@@ -597,7 +614,7 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
         for k in range(count):
             loops[k] = axes[k]
         run_tiles(&tiling, src, dst, loops, count)
-        if box.stream:
+        if box.stream > 0:
             KERNELS.flush(&carry)
     elif box.lookup:
         s2dq_lookup(dst, src, table, axes, count)

@@ -33,6 +33,8 @@ from s2dq._tiles import LINE, TILE, Axis, Network, Pattern, Tile, tile_of
 X, Y, T, F = range(4)
 _BUFFER_NAMES = "XYTF"
 
+SEQUENCE = -1  # all loops of a box write one run, turn after turn
+
 _SCRATCH_BYTES = 1 << 16  # a scratch row stays in the nearest caches
 _JOINED_BYTES = 1 << 14  # shorter rows share one, for each run of a box costs something
 _GRANULE_BYTES = 1 << 16  # longer runs stay an axis, so that threads can share them
@@ -102,7 +104,7 @@ class Box(NamedTuple):
     lanes: int = 0  # bytes behind each run of the result that get the lane element, so many at a time:
     lane: int = 0
     tile: Tile | Network | None = None
-    stream: int = 0  # indices in a turn of the innermost loop, where the result goes past the caches
+    stream: int = 0  # where the result goes past the caches: indices in a turn of the innermost loop, or SEQUENCE
     pattern: Pattern = ((0, 0, 0),)
 
     def __str__(self) -> str:
@@ -404,6 +406,8 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
     if means.streams and innermost and tile.fills_lines(innermost.axis):
         if innermost.axis.dst * innermost.axis.extent >= _SWEEP_BYTES:
             stream = innermost.count
+    if means.streams and not stream and tile.is_sequence([*rows[-1:], *inner]):
+        stream = SEQUENCE
     tiles = box._replace(axes=inner, width=tile.nbytes, tile=tile, stream=stream)
     yield Segment(tuple(axis for axis in rows if axis.extent > 1), (tiles,))
     for of, start in rest:

@@ -124,6 +124,15 @@ class Tile(NamedTuple):
             and loop.dst == pieces * REGISTER
         )
 
+    def is_sequence(self, loops: list[Axis]) -> bool:
+        """Whether every turn of the loops writes whole registers right behind the turn before."""
+        size = self.nbytes
+        whole = self.dst.width == REGISTER and self.dst.runs()[0] == 1 and size == self.dst.registers * REGISTER
+        for loop in reversed(loops):
+            whole = whole and loop.dst == size and not loop.dst_back
+            size *= loop.extent
+        return whole
+
     def __str__(self) -> str:
         return f"{len(self.src.offsets)}x{self.src.width}B>{len(self.dst.offsets)}x{self.dst.width}B"
 
@@ -154,6 +163,9 @@ class Network(NamedTuple):
     def fills_lines(self, loop: Axis) -> bool:
         """Never: its runs are short."""
         return False
+
+    def is_sequence(self, loops: list[Axis]) -> bool:
+        return False  # no kernel streams networks
 
     def __str__(self) -> str:
         return f"{len(self.src.offsets)}x{self.src.width}B>{len(self.dst.offsets)}x{self.dst.width}B net"

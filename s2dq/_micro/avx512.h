@@ -88,6 +88,10 @@ S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, __m512i low, __m512i 
     return value;
 }
 
+static const uint8_t s2dq_512_places[S2DQ_REGISTER_BYTES] = {
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+    32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+
 /* All turns of the loops. The counts of registers and pieces are constants wherever this is inlined, and so are
  * `kind`, whether anything is filled in, and whether lines are fetched ahead: what is not done takes no registers. */
 S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
@@ -107,8 +111,13 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         keep[k] = _mm512_loadu_si512(filling->keep[k]);
         fill[k] = _mm512_loadu_si512(filling->fill[k]);
     }
-    const int64_t turns = s2dq_tile_ahead(loops), ahead = turns * loops[2].src;
-    const int64_t rest = (loops[2].extent - turns) * loops[2].src;
+    /* A sequence fills one line after the other: each from the end of the register before and the start of the next. */
+    const int started = (int)((uintptr_t)dst & (S2DQ_REGISTER_BYTES - 1));
+    uint8_t *line = dst - started;
+    __mmask64 unwritten = ~0ULL << started;
+    const __m512i turn = _mm512_add_epi8(_mm512_loadu_si512(s2dq_512_places), _mm512_set1_epi8((char)(64 - started)));
+    __m512i before = _mm512_setzero_si512();
+    const s2dq_ahead ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
     for (int64_t i = 0; i < loops[0].extent; i++) {
         const int64_t i_back = i == loops[0].extent - 1;
         const uint8_t *src_i = src + i * loops[0].src - i_back * loops[0].src_back;
@@ -117,12 +126,15 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
             const int64_t j_back = j == loops[1].extent - 1;
             const uint8_t *s = src_i + j * loops[1].src - j_back * loops[1].src_back;
             uint8_t *d = dst_i + j * loops[1].dst - j_back * loops[1].dst_back;
-            const int64_t around = s2dq_tile_next(loops, i_back, j_back) - rest;
-            int64_t fetch = ahead;
+            int64_t fetch = 0, around = 0;
+            if (far) {
+                const int state = s2dq_ahead_state(&ahead, i, j);
+                fetch = ahead.fetch[state], around = ahead.around[state];
+            }
             for (int64_t left = loops[2].extent; left > 0; left--) {
                 __m512i in[S2DQ_REGISTERS];
                 if (loads <= 2 && far) {
-                    if (left <= turns) fetch = around;
+                    if (left <= ahead.turns) fetch = around;
 #pragma GCC unroll 4
                     for (int k = 0; k < inputs * loads; k += loads)
                         _mm_prefetch((const char *)(s + src_at[k] + fetch), _MM_HINT_T0);
@@ -137,7 +149,15 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 for (int k = 0; k < outputs; k++) {
                     __m512i value = s2dq_512_output(in, low[k], high[k], upper[k], inputs);
                     if (fills) value = _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
-                    if (kind == S2DQ_TILE_STREAMED)
+                    if (kind == S2DQ_TILE_SEQUENCE) {
+                        const __m512i whole = _mm512_permutex2var_epi8(before, turn, value);
+                        if (unwritten != ~0ULL)
+                            _mm512_mask_storeu_epi8(line, unwritten, whole), unwritten = ~0ULL;
+                        else
+                            _mm512_stream_si512((__m512i *)line, whole);
+                        before = value;
+                        line += S2DQ_REGISTER_BYTES;
+                    } else if (kind == S2DQ_TILE_STREAMED)
                         s2dq_512_stream(d, dst_at + k, value);
                     else if (kind == S2DQ_TILE_MASKED)
                         s2dq_512_mask_store(d, dst_at + k * stores, dst_mask + k * stores, stores, value);
@@ -148,6 +168,11 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 d += loops[2].dst;
             }
         }
+    }
+    if (kind == S2DQ_TILE_SEQUENCE) {
+        if (started)
+            _mm512_mask_storeu_epi8(line, ~0ULL >> (64 - started), _mm512_permutex2var_epi8(before, turn, before));
+        _mm_sfence(); /* before other threads look */
     }
 }
 
@@ -285,6 +310,8 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     }
 #define S2DQ_512_STREAMER(I, L, O, S) \
     S2DQ_512_RUNNER_OF(stream, I, L, O, S, S2DQ_TILE_STREAMED, tile->fills != 0, tile->far != 0)
+#define S2DQ_512_SEQUENCER(I, L, O, S) \
+    S2DQ_512_RUNNER_OF(sequence, I, L, O, S, S2DQ_TILE_SEQUENCE, tile->fills != 0, tile->far != 0)
 #define S2DQ_512_RUNNER(I, L, O, S)                                                      \
     S2DQ_512_RUNNER_OF(near, I, L, O, S, S2DQ_TILE_PLAIN, 0, 0)                          \
     S2DQ_512_RUNNER_OF(far, I, L, O, S, S2DQ_TILE_PLAIN, 0, 1)                           \
@@ -303,6 +330,7 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
 
 S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_RUNNER)
 S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAMER)
+S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_SEQUENCER)
 
 enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_FILLED, S2DQ_512_MASKED, S2DQ_512_KINDS };
 
@@ -310,11 +338,14 @@ enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_FILLED, S2DQ_512_MASKED, S2DQ_512_K
     [I - 1][L / 2][O - 1][S / 2] = {s2dq_512_near_##I##L##O##S, s2dq_512_far_##I##L##O##S, \
                                     s2dq_512_fill_##I##L##O##S, s2dq_512_mask_##I##L##O##S},
 #define S2DQ_512_STREAM_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_stream_##I##L##O##S,
+#define S2DQ_512_SEQUENCE_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_sequence_##I##L##O##S,
 
 static const s2dq_tile_runner s2dq_512_runners[4][3][4][3][S2DQ_512_KINDS] = {
     S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_ENTRY)};
 static const s2dq_tile_runner s2dq_512_streamers[4][3][4] = {
     S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY)};
+static const s2dq_tile_runner s2dq_512_sequencers[4][3][4] = {
+    S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_SEQUENCE_ENTRY)};
 
 /* A run of at least one register, the last one overlapping. Long runs are stored in whole lines: a store across two
  * lines takes nearly twice as long. */
@@ -392,6 +423,12 @@ S2DQ_512_INLINE __m512i s2dq_512_exchange(__m512i a, __m512i b, __m512i table, i
     }
 }
 
+/* The same for tiles whose result is one run and goes on from turn to turn, anywhere in memory. */
+static s2dq_tile_runner s2dq_512_sequencer(const s2dq_tile *tile)
+{
+    return s2dq_512_sequencers[tile->inputs - 1][tile->loads / 2][tile->outputs - 1];
+}
+
 /* All turns of the loops of a network; see s2dq_512_run. */
 S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                   const s2dq_network *net, const s2dq_axis *loops, int levels, int loads, int stores)
@@ -407,20 +444,21 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         table[l][0] = _mm512_loadu_si512(net->table[l][0]);
         table[l][1] = _mm512_loadu_si512(net->table[l][1]);
     }
-    const int64_t turns = s2dq_tile_ahead(loops), ahead = turns * loops[2].src;
-    const int64_t rest = (loops[2].extent - turns) * loops[2].src;
+    const s2dq_ahead ahead = s2dq_tile_ahead(loops, S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES);
     for (int64_t i = 0; i < loops[0].extent; i++) {
         for (int64_t j = 0; j < loops[1].extent; j++) {
-            const int64_t around =
-                s2dq_tile_next(loops, i == loops[0].extent - 1, j == loops[1].extent - 1) - rest;
             const uint8_t *s = src;
             uint8_t *d = dst;
-            int64_t fetch = ahead;
+            int64_t fetch = 0, around = 0;
             s2dq_tile_turn(loops, i, j, &s, &d);
+            if (far) {
+                const int state = s2dq_ahead_state(&ahead, i, j);
+                fetch = ahead.fetch[state], around = ahead.around[state];
+            }
             for (int64_t left = loops[2].extent; left > 0; left--) {
                 __m512i r[S2DQ_NET_REGISTERS];
                 if (far) {
-                    if (left <= turns) fetch = around;
+                    if (left <= ahead.turns) fetch = around;
 #pragma GCC unroll 16
                     for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
 #pragma GCC unroll 4

@@ -18,10 +18,11 @@ typedef struct {
     /* The same, and behind each run `lanes` bytes of fill, an element at a time. */
     void (*copy_lanes)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
                        int64_t lanes, const uint8_t *fill, int64_t element);
-    /* The runner of a tile, one that stores past the caches, one for the ends of the source, and that of a network.
-     * NULL where there is none. */
+    /* The runner of a tile, two that store past the caches, of lines and of a sequence, that of a network, and one for
+     * the ends of the source. NULL where there is none. */
     s2dq_tile_runner (*tile)(const s2dq_tile *tile);
     s2dq_tile_runner (*streamer)(const s2dq_tile *tile);
+    s2dq_tile_runner (*sequencer)(const s2dq_tile *tile);
     s2dq_network_runner (*network)(const s2dq_network *network);
     s2dq_tile_edge_runner edge;
     /* A loop over tiles past the caches, the lines that it leaves, and their visibility to other threads. */
@@ -42,6 +43,7 @@ static s2dq_kernels s2dq_kernels_of(int isa)
         kernels.copy = s2dq_512_copy;
         kernels.tile = s2dq_512_runner;
         kernels.streamer = s2dq_512_streamer;
+        kernels.sequencer = s2dq_512_sequencer;
         kernels.network = s2dq_512_network_runner;
         kernels.edge = s2dq_512_run_edge;
         kernels.sweep = s2dq_512_sweep;

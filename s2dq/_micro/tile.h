@@ -12,7 +12,8 @@
 
 #include "axis.h"
 
-enum { S2DQ_TILE_PLAIN, S2DQ_TILE_MASKED, S2DQ_TILE_STREAMED }; /* how a runner stores */
+/* How a runner stores. */
+enum { S2DQ_TILE_PLAIN, S2DQ_TILE_MASKED, S2DQ_TILE_STREAMED, S2DQ_TILE_SEQUENCE };
 enum { S2DQ_REGISTERS = 4, S2DQ_PIECES = 16, S2DQ_REGISTER_BYTES = 64, S2DQ_TILE_LOOPS = 3 };
 
 typedef struct {
@@ -81,20 +82,49 @@ static inline void s2dq_tile_turn(const s2dq_axis *loops, int64_t i, int64_t j, 
     *dst += i * loops[0].dst - i_back * loops[0].dst_back + j * loops[1].dst - j_back * loops[1].dst_back;
 }
 
-/* How many turns of the innermost loop to fetch ahead. */
-static inline int64_t s2dq_tile_ahead(const s2dq_axis *loops)
+/* How far ahead in the source the lines of a tile are fetched: by `fetch`, and by `around` once the innermost loop has
+ * no more than `turns` left. Both in three states: within the loops, where the next turn of the outermost one comes
+ * first, and behind the very last turn, where nothing is known but what the step of a loop without turns says. */
+typedef struct {
+    int64_t turns;
+    int64_t outer_end, middle_end, last; /* of the first state, and of the second */
+    int64_t fetch[3], around[3];
+} s2dq_ahead;
+
+/* Some turns of the innermost loop, or of the first one around it that is long enough; not so far that lines are gone
+ * again when they are needed. */
+static inline s2dq_ahead s2dq_tile_ahead(const s2dq_axis *loops, int64_t turn_bytes)
 {
-    const int64_t far = 3072, step = loops[2].src < 0 ? -loops[2].src : loops[2].src;
-    const int64_t turns = step == 0 ? 0 : step < far ? far / step : 1;
-    return turns < loops[2].extent ? turns : loops[2].extent;
+    const int64_t far = 3072, most = 12288 / turn_bytes, step = loops[2].src < 0 ? -loops[2].src : loops[2].src;
+    int64_t turns = step == 0 ? 0 : step < far ? far / step : 1;
+    int loop = 2;
+    if (turns > most) turns = most;
+    while (loop > 0 && turns >= loops[loop].extent) {
+        turns = (turns + loops[loop].extent - 1) / loops[loop].extent;
+        loop--;
+    }
+    const int64_t middle = loop == 2 ? 1 : loop == 1 ? turns : 0; /* turns of the middle loop */
+    s2dq_ahead ahead = {.turns = turns};
+    ahead.outer_end = loops[0].extent - (loop == 0 ? turns : 0);
+    ahead.middle_end = loops[1].extent - middle;
+    ahead.last = loop == 0 ? 0 : loops[0].extent - 1;
+    ahead.fetch[0] = loop == 0 ? turns * loops[0].src : middle * loops[1].src;
+    ahead.fetch[1] = loops[0].src + (middle - loops[1].extent) * loops[1].src;
+    ahead.fetch[2] = loops[0].extent == 1 && loops[1].extent == 1 ? loops[1].src : 0;
+    for (int k = 0; k < 3; k++) {
+        ahead.around[k] = ahead.fetch[k];
+        if (loop == 2) {
+            ahead.around[k] -= (loops[2].extent - turns) * loops[2].src;
+            ahead.fetch[k] = turns * loops[2].src;
+        }
+    }
+    return ahead;
 }
 
-/* The way in the source from a turn of the middle loop to the next one, which may be in the next of the outermost.
- * After the very last turn nothing is known, unless the only turn says how a sweep goes on. */
-static inline int64_t s2dq_tile_next(const s2dq_axis *loops, int64_t i_last, int64_t j_last)
+/* The state in turn i of the outermost loop and j of the middle one. */
+static inline int s2dq_ahead_state(const s2dq_ahead *ahead, int64_t i, int64_t j)
 {
-    if (!j_last || (i_last && loops[1].extent == 1)) return loops[1].src;
-    return i_last ? 0 : loops[0].src - (loops[1].extent - 1) * loops[1].src;
+    return i < ahead->outer_end && j < ahead->middle_end ? 0 : i < ahead->last ? 1 : 2;
 }
 
 #endif
