@@ -403,11 +403,11 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
         size //= axis.extent
     inner = tuple(loop.axis for loop in loops)
     stream = 0
-    if means.streams and innermost and tile.fills_lines(innermost.axis):
+    if means.streams and tile.is_sequence([*rows[-1:], *inner]):
+        stream = SEQUENCE
+    elif means.streams and innermost and tile.fills_lines(innermost.axis):
         if innermost.axis.dst * innermost.axis.extent >= _SWEEP_BYTES:
             stream = innermost.count
-    if means.streams and not stream and tile.is_sequence([*rows[-1:], *inner]):
-        stream = SEQUENCE
     tiles = box._replace(axes=inner, width=tile.nbytes, tile=tile, stream=stream)
     yield Segment(tuple(axis for axis in rows if axis.extent > 1), (tiles,))
     for of, start in rest:

@@ -409,7 +409,7 @@ def test_kernels_run_random_boxes(rng, boxes, most, num_threads, large):
 
 # Boxes of whole lines, which large results send past the caches.
 STREAMED = [
-    (64, [Axis(70, 64, 128), Axis(50, 70 * 64, 70 * 128), Axis(2, 70 * 50 * 64, 64)]),
+    (64, [Axis(70, 128, 64), Axis(50, 70 * 128, 70 * 64), Axis(2, 64, 70 * 50 * 64)]),
     (6, [Axis(320, 6, 12), Axis(2, 1920, 6), Axis(9, 3840, 3841)]),
     (1, [Axis(4, 3001, 1), Axis(1203, 1, 4), Axis(2, 12004, 4812)]),
     (8, [Axis(301, 8, 16), Axis(2, 5000, 8)]),
@@ -418,8 +418,9 @@ STREAMED = [
 ]
 
 
-# Boxes of rows too short to sweep, but right behind each other.
+# Boxes whose tiles write right behind each other, through all loops.
 SEQUENCES = [
+    (64, [Axis(70, 64, 128), Axis(50, 70 * 64, 70 * 128), Axis(2, 70 * 50 * 64, 64)]),
     (4, [Axis(48, 4, 8), Axis(2, 9216, 4), Axis(2, 18432, 384), Axis(48, 192, 768), Axis(9, 36864, 36864)]),
     (1, [Axis(128, 1, 3), Axis(3, 20000, 1), Axis(100, 150, 384)]),
     (2, [Axis(96, 2, 4), Axis(2, 20000, 2), Axis(101, 192, 384)]),
