@@ -43,6 +43,7 @@ _FEW_ROWS = 16  # fewer rows than this cannot be shared out evenly
 _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharing
 _STREAM_BYTES = 10 << 20  # results of at least this would not stay in the caches
 _SWEEP_BYTES = 1 << 11  # ... in runs of at least this, for the lines at either end cost more
+_PAGE_BYTES = 4096
 _WIDE_BYTES = 256  # granules of at least this are copied as they are
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
@@ -430,6 +431,22 @@ def cut_axis(box: Box, of: int, start: int, stop: int | None = None) -> Box:
     )
 
 
+def widened(box: Box) -> Box:
+    """The box with a granule of pages where runs are too long for one granule: no tile copies those as fast."""
+    if not box.axes or len(box.pattern) > 1:
+        return box
+    last = box.axes[-1]
+    if (last.src, last.dst, last.tab) != (box.width, box.width, 0):
+        return box
+    parts = range(_GRANULE_BYTES // box.width, _PAGE_BYTES // box.width, -1)
+    part = next((part for part in parts if last.extent % part == 0), 1)
+    if part == 1:
+        return box
+    width = part * box.width
+    axes = (*box.axes[:-1], Axis(last.extent // part, width, width))
+    return box._replace(width=width, axes=tuple(axis for axis in axes if axis.extent != 1))
+
+
 def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
     """A plan of one move that writes `nbytes`."""
     if not tiles or move.lookup:
@@ -438,6 +455,7 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
     segments: list[Segment] = []
     boxes = list(tile_boxes(move))
     for box in boxes:
+        box = box if tiles.streams else widened(box)
         size = box.width * prod(axis.extent for axis in box.axes)
         scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES and len(box.pattern) == 1
         if box.width >= _WIDE_BYTES or scrap:

@@ -355,6 +355,18 @@ def test_axes_run_in_blocks_with_a_remainder(width, axes):
     equal(map_of_segments(segments), distinct(map_of_granules(axes, SINGLE, width)), f"{box}\n{Plan(segments, 0)}")
 
 
+@pytest.mark.parametrize(("extent", "width", "granule"), [
+    (588, 256, 50176), (65536, 1, 65536), (65537, 1, 1), (100_000, 1, 50_000), (2**20, 4, 65536), (2 * 32771, 8, 8),
+])  # fmt: skip
+def test_long_runs_get_the_largest_granule_of_pages(extent, width, granule):
+    """Parts of a run, as large as they may be, of at least a page; or the run as it was, for tiles."""
+    box = Box(X, Y, 5, 7, width, (Axis(3, 2 * extent * width, extent * width), Axis(extent, width, width)))
+    wide = _plan.widened(box)
+    assert wide.width == granule and (granule == width) == (wide == box)
+    expected = map_of_granules(box.axes, SINGLE, width)
+    equal(distinct(map_of_granules(wide.axes, SINGLE, wide.width)), distinct(expected), f"{wide}")
+
+
 def test_some_random_boxes_leave_a_remainder(rng):
     assert any(len(tiled(random_box(rng, 400_000))) > 1 for _ in range(60))
 
