@@ -29,6 +29,7 @@ Nothing here knows an operator or a layout.
 import os
 from types import MethodType
 
+cimport cython
 from cython.parallel cimport prange
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -163,12 +164,12 @@ cdef extern from "_micro/threads.h" nogil:
 cdef extern from *:
     """
     #ifdef Py_GIL_DISABLED
-    #define S2DQ_LISTS_HOLD_STILL 0
+    #define S2DQ_HAS_GIL 0
     #else
-    #define S2DQ_LISTS_HOLD_STILL 1
+    #define S2DQ_HAS_GIL 1
     #endif
     """
-    bint S2DQ_LISTS_HOLD_STILL   # nobody changes a list while we look at it and run no Python code
+    bint S2DQ_HAS_GIL            # nobody changes an object while we look at it and run no Python code
 
 
 cdef extern from "Python.h":
@@ -339,6 +340,8 @@ cdef class Program:
                     at += 1
                     self._read_network(table, &at, box.network)
                     box.network_runner = KERNELS.network(box.network)
+                    if box.network_runner == NULL:
+                        raise ValueError("plan table: no kernel for a network of this shape")
                     self._reads(box, box.network.src, 16, box.network.loads)
                 elif table[at - 1]:
                     box.tile = &self.tiles[tiles]
@@ -953,12 +956,15 @@ cdef class Memo:
 
     def __init__(self, check):
         self.check = check
-        self.clear()
+        self.calls = {}
+        self.recent = [None] * MEMO_RECENT
 
     def clear(self):
         """Forget all calls."""
-        self.calls = {}
-        self.recent = [None] * MEMO_RECENT
+        cdef Py_ssize_t k
+        self.calls.clear()
+        for k in range(MEMO_RECENT):
+            self.recent[k] = None
 
     def call(self, x, out, num_threads, tuple arguments not None):
         """Run the operator on `x`."""
@@ -973,7 +979,7 @@ cdef class Memo:
             if seen is not None:
                 result = seen.run(<cnp.ndarray>x, out, threads)
                 if result is not None:
-                    self.recent[place_of(<cnp.ndarray>x)] = seen
+                    self._put_first(<cnp.ndarray>x, seen)
                     return result
         # What is remembered is what was checked: the frozen arguments, which nobody can change in between. Not for
         # objects, which may themselves be lists to pad with.
@@ -1004,7 +1010,11 @@ cdef class Memo:
         if not known and len(self.calls) >= MEMO_CALLS:
             self.clear()
         self.calls[key] = (seen, *known[:MEMO_ARRAYS - 1])
-        self.recent[place_of(x)] = seen
+        self._put_first(x, seen)
+
+    cdef void _put_first(self, cnp.ndarray x, Seen seen):
+        if S2DQ_HAS_GIL:
+            self.recent[place_of(x)] = seen
 
 
 cdef Py_ssize_t place_of(cnp.ndarray x) noexcept:
@@ -1016,6 +1026,8 @@ cdef Py_ssize_t place_of(cnp.ndarray x) noexcept:
     return <Py_ssize_t>((hash ^ hash >> 6 ^ hash >> 12) % MEMO_RECENT)
 
 
+@cython.final
+@cython.no_gc_clear
 cdef class Recall:
     """A function of `Memo.call`, skipped by calls like the last one on an array of this shape.
 
@@ -1088,13 +1100,13 @@ cdef class Recall:
         cdef Py_ssize_t k, part = 0
         cdef int threads = 0
         x = <object>given[0]
-        if type(x) is not cnp.ndarray or not known_threads(<object>given[self.threads], &threads):
+        if not S2DQ_HAS_GIL or type(x) is not cnp.ndarray or not known_threads(<object>given[self.threads], &threads):
             return None
         found = self.memo.recent[place_of(<cnp.ndarray>x)]
         if found is None:
             return None
         seen = <Seen>found
-        if not seen.fits(<cnp.ndarray>x):
+        if not seen.fits(<cnp.ndarray>x) or len(seen.key) < self.count - 3:
             return None
         for k in range(1, self.count):
             if k != self.out and k != self.threads:
@@ -1124,7 +1136,7 @@ cdef bint means(argument, known):
         return type(known) is kind and argument == known
     if type(known) is not tuple:
         return False
-    if kind is list and S2DQ_LISTS_HOLD_STILL:
+    if kind is list and S2DQ_HAS_GIL:
         if len(<list>argument) != len(<tuple>known):
             return False
         for k in range(len(<list>argument)):

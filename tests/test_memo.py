@@ -216,6 +216,9 @@ def test_operator_is_a_function_to_all_who_look(name):
     assert name in pydoc.render_doc(operator) and "NNAPI" in pydoc.render_doc(s2dq.space_to_depth)
     x = source(name)
 
+    with pytest.raises(TypeError, match="base type"):
+        type("Derived", (type(operator),), {})  # one with a __call__ of its own would be passed by
+
     class Owner:
         method = operator
 

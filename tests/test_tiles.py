@@ -9,8 +9,9 @@ from math import prod
 import numpy as np
 import pytest
 
+import s2dq
 from s2dq import _kernels, _plan, _tiles, _validate, reference
-from s2dq._plan import SEQUENCE, Box, F, Means, Plan, X, Y, canonical, cut_axis
+from s2dq._plan import SEQUENCE, Box, F, Means, Plan, Segment, X, Y, canonical, cut_axis
 from s2dq._tiles import (
     REGISTERS,
     Axis,
@@ -318,7 +319,7 @@ def test_networks_of_random_transposes(rng):
 @pytest.mark.parametrize(
     ("width", "run"), [(width, run) for width in (1, 2, 4, 8, 16) for run in (16, 32, 64) if width < run]
 )
-def test_network_of_every_shape(width, run):
+def test_network_of_every_shape(rng, width, run):
     columns, rows = run // width, 1024 // run
     every = [Axis(columns, width, 1000), Axis(rows, 3000, width), Axis(width, 1, 1)]
     network = build_network(every, Transpose((columns, rows, width), (0,), (1,), 0.0))
@@ -332,6 +333,9 @@ def test_network_of_every_shape(width, run):
             lanes = [(lane, half, part) for lane in range(0, 64, 16) for part in range(0, 8, width) for half in (0, 64)]
             interleaved = [half + lane + 8 * high + part + byte for lane, half, part in lanes for byte in range(width)]
             assert list(table) == interleaved
+    if KERNEL_MEANS and KERNEL_MEANS.networks:
+        alone = Segment((), (Box(X, Y, 0, 0, 1024, (), tile=network),))
+        run_by_kernels(rng, Box(X, Y, 0, 0, width, tuple(every[:2])), (alone,))
 
 
 @pytest.mark.parametrize(("boxes", "most"), [(300, 1 << 12), (25, 1 << 17)])
@@ -453,6 +457,19 @@ def test_kernels_stream_whole_lines(rng, width, axes, num_threads):
     equal(map_of_segments(segments), distinct(map_of_granules(axes, SINGLE, width)), f"{box}\n{Plan(segments, 0)}")
     for _ in range(8):  # the result lies elsewhere every time
         run_by_kernels(rng, box, segments, num_threads)
+
+
+@pytest.mark.parametrize("start", [0, 16, 33])
+def test_cropped_words_in_sequence_stay_inside_of_the_result(start):
+    """Tiles that begin behind their own position: what goes past the caches must begin there, too."""
+    x = np.arange(170_000 * 96, dtype=np.uint32).astype(np.int8).reshape(170_000, 3, 1, 1, 32)
+    arguments = {"data_format": "NCHW_VECT_C", "out_format": "NHWC", "channels": 80, "crops": [[0, 0], [1, 0]]}
+    expected = reference.depth_to_space(x, (1, 5), **arguments)
+    guarded = np.full(expected.nbytes + 256, 77, np.uint8)
+    out = guarded[64 + start : 64 + start + expected.nbytes].view(np.int8).reshape(expected.shape)
+    s2dq.depth_to_space(x, (1, 5), **arguments, out=out)
+    np.testing.assert_array_equal(out, expected)
+    assert (guarded[: 64 + start] == 77).all() and (guarded[64 + start + expected.nbytes :] == 77).all()
 
 
 @needs_tiles

@@ -112,8 +112,8 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         fill[k] = _mm512_loadu_si512(filling->fill[k]);
     }
     /* A sequence fills one line after the other: each from the end of the register before and the start of the next. */
-    const int started = (int)((uintptr_t)dst & (S2DQ_REGISTER_BYTES - 1));
-    uint8_t *line = dst - started;
+    const int started = (int)((uintptr_t)(dst + dst_at[0]) & (S2DQ_REGISTER_BYTES - 1));
+    uint8_t *line = dst + dst_at[0] - started;
     __mmask64 unwritten = ~0ULL << started;
     const __m512i turn = _mm512_add_epi8(_mm512_loadu_si512(s2dq_512_places), _mm512_set1_epi8((char)(64 - started)));
     __m512i before = _mm512_setzero_si512();
@@ -404,6 +404,12 @@ static s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile)
     return s2dq_512_streamers[tile->inputs - 1][tile->loads / 2][tile->outputs - 1];
 }
 
+/* The same for tiles whose result is one run and goes on from turn to turn, anywhere in memory. */
+static s2dq_tile_runner s2dq_512_sequencer(const s2dq_tile *tile)
+{
+    return s2dq_512_sequencers[tile->inputs - 1][tile->loads / 2][tile->outputs - 1];
+}
+
 /* Where register k of a network lies, from the steps of the bits of k: in few registers, for what is kept on the stack
  * gets in the way of stores at the same place in a page. */
 S2DQ_512_INLINE int64_t s2dq_512_place(const int64_t *steps, int k)
@@ -421,12 +427,6 @@ S2DQ_512_INLINE __m512i s2dq_512_exchange(__m512i a, __m512i b, __m512i table, i
     case 8: return high ? _mm512_unpackhi_epi64(a, b) : _mm512_unpacklo_epi64(a, b);
     default: return _mm512_permutex2var_epi8(a, table, b);
     }
-}
-
-/* The same for tiles whose result is one run and goes on from turn to turn, anywhere in memory. */
-static s2dq_tile_runner s2dq_512_sequencer(const s2dq_tile *tile)
-{
-    return s2dq_512_sequencers[tile->inputs - 1][tile->loads / 2][tile->outputs - 1];
 }
 
 /* All turns of the loops of a network; see s2dq_512_run. */
@@ -503,7 +503,7 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
 /* Levels, loads and stores of all there are: rows and columns of 16 to 64 bytes, granules of 1 to 16. */
 #define S2DQ_512_EACH_NET(M)                                                                                \
     M(4, 1, 1) M(4, 1, 2) M(4, 1, 4) M(4, 2, 1) M(4, 2, 2) M(4, 4, 1) M(3, 1, 1) M(3, 2, 1) M(3, 4, 1) M(2, 1, 1) \
-    M(2, 2, 1) M(2, 4, 1) M(1, 4, 1)
+    M(2, 2, 1) M(2, 4, 1) M(1, 2, 1) M(1, 4, 1)
 
 S2DQ_512_EACH_NET(S2DQ_512_NET)
 
