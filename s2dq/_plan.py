@@ -431,6 +431,11 @@ def cut_axis(box: Box, of: int, start: int, stop: int | None = None) -> Box:
     )
 
 
+def largest_part(extent: int, most: int) -> int:
+    """The largest divisor of `extent` up to `most`, at least 1."""
+    return next(part for part in range(max(1, min(extent, most)), 0, -1) if extent % part == 0)
+
+
 def widened(box: Box) -> Box:
     """The box with a granule of pages where runs are too long for one granule: no tile copies those as fast."""
     if not box.axes or len(box.pattern) > 1:
@@ -438,9 +443,8 @@ def widened(box: Box) -> Box:
     last = box.axes[-1]
     if (last.src, last.dst, last.tab) != (box.width, box.width, 0):
         return box
-    parts = range(_GRANULE_BYTES // box.width, _PAGE_BYTES // box.width, -1)
-    part = next((part for part in parts if last.extent % part == 0), 1)
-    if part == 1:
+    part = largest_part(last.extent, _GRANULE_BYTES // box.width)
+    if part <= _PAGE_BYTES // box.width:
         return box
     width = part * box.width
     axes = (*box.axes[:-1], Axis(last.extent // part, width, width))
@@ -726,8 +730,7 @@ def _depth_chain(p: DepthProblem) -> Plan:
             high = 1
             if count == 1 and len(spatial) > 1:
                 axis = rows[-1]
-                fit = max(1, min(axis.extent, _JOINED_BYTES // (deep * size * p.itemsize)))
-                high = next(part for part in range(fit, 0, -1) if axis.extent % part == 0)
+                high = largest_part(axis.extent, _JOINED_BYTES // (deep * size * p.itemsize))
                 rows[-1] = Axis(axis.extent // high, axis.src * high, axis.dst * high)
             rows.append(Axis(count, size * block_src[-1], size * block_dst[-1]))
             src_offset = sum(k * step for k, step in zip(starts, block_src))

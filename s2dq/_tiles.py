@@ -591,8 +591,7 @@ def best_network(axes: list[Axis]) -> Transpose | None:
         taken = columns | rows
         counts = (*(taken.get(k, 1) for k in range(len(axes) - 1)), width)
         tiles = prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
-        levels = 6 - (width.bit_length() - 1) - (REGISTER // load).bit_length() - (REGISTER // store).bit_length() + 2
-        if not 1 <= levels <= 4:
+        if not 2 <= load * store // (width * REGISTER) <= 16:  # one level to four, each exchanges a bit
             continue
         shuffles = NETWORK // REGISTER * 4 + NETWORK // load + NETWORK // store
         cost = _TILE + _SRC_RUN * streams + _DST_RUN * into + _SHUFFLE * shuffles + collisions(axes, counts)

@@ -89,8 +89,10 @@ S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, __m512i low, __m512i 
 }
 
 static const uint8_t s2dq_512_places[S2DQ_REGISTER_BYTES] = {
-    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
-    32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+    32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
+    48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
 
 /* All turns of the loops. The counts of registers and pieces are constants wherever this is inlined, and so are
  * `kind`, whether anything is filled in, and whether lines are fetched ahead: what is not done takes no registers. */
@@ -265,7 +267,8 @@ S2DQ_512 static void s2dq_512_end_line(s2dq_carry *carry, uint8_t *at, int64_t c
  * which often goes on there. Part of a line stored between streamed ones would cost more than all the rest.
  *
  * IN: `next`, the distance in the source to where the next sweep starts; a tile of full 64-byte pieces and `runs`
- * alike; `group` indices of the axis in a turn, a whole number of them from `dst` to the next line; at least one tile beyond that line. OUT: the whole sweep, but for `carry`.
+ * alike; `group` indices of the axis in a turn, a whole number of them from `dst` to the next line; at least one tile
+ * beyond that line. OUT: the whole sweep, but for `carry`.
  */
 S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
                                     const s2dq_filling *filling, const s2dq_axis *loop, int64_t group, int64_t next,
