@@ -34,6 +34,13 @@
 #define S2DQ_UNROLL _Pragma("GCC unroll 32") /* -O2 leaves arrays of registers in memory without it */
 #endif
 
+/* Keeps the compiler from loading a register again for its second use. */
+#if defined(__GNUC__)
+#define S2DQ_AVX2_LOADED(value) __asm__("" : "+x"(value))
+#else
+#define S2DQ_AVX2_LOADED(value) (void)0
+#endif
+
 #define S2DQ_AVX2_NEAR 4096 /* bytes between two granules that cannot have an unmapped page between them */
 
 /* ------------------------------------------------------------------------------------------------ registers */
@@ -99,10 +106,24 @@ S2DQ_AVX2_INLINE __m256i s2dq_avx2_unpack_high(__m256i a, __m256i b, int w)
 
 /* ------------------------------------------------------------------- interleaving, in each lane of 16 bytes apart */
 
+/* Four registers of two elements of 8 bytes per lane: four streams to the order a0 b0, c0 d0, a1 b1, c1 d1, or back. */
+S2DQ_AVX2_INLINE void s2dq_avx2_weave_8(__m256i *v, int merge)
+{
+    const __m256i a = v[0], b = v[merge ? 1 : 2], c = v[merge ? 2 : 1], d = v[3];
+    v[0] = _mm256_unpacklo_epi64(a, b);
+    v[merge ? 2 : 1] = _mm256_unpackhi_epi64(a, b);
+    v[merge ? 1 : 2] = _mm256_unpacklo_epi64(c, d);
+    v[3] = _mm256_unpackhi_epi64(c, d);
+}
+
 /* S registers a b c .. to a0 b0 c0 .. a1 b1 c1 .., S a power of two: log2(S) perfect shuffles. */
 S2DQ_AVX2_INLINE void s2dq_avx2_weave(__m256i *v, int streams, int w)
 {
     __m256i t[16];
+    if (streams == 4 && w == 8) {
+        s2dq_avx2_weave_8(v, 1);
+        return;
+    }
     S2DQ_UNROLL
     for (int stage = 1; stage < streams; stage *= 2) {
         S2DQ_UNROLL
@@ -123,9 +144,14 @@ S2DQ_AVX2_INLINE __m256i s2dq_avx2_sort(__m256i v, int streams, int w)
 #undef S2DQ_SORT
 }
 
-/* The inverse of s2dq_avx2_weave: sorted lanes are a square of chunks to transpose. Requires streams * w <= 16. */
+/* The inverse of s2dq_avx2_weave: sorted lanes are a square of chunks to transpose. Requires streams * w <= 16, or four
+ * streams of 8 bytes. */
 S2DQ_AVX2_INLINE void s2dq_avx2_unweave(__m256i *v, int streams, int w)
 {
+    if (streams == 4 && w == 8) {
+        s2dq_avx2_weave_8(v, 0);
+        return;
+    }
     if (streams * w < 16) {
         S2DQ_UNROLL
         for (int i = 0; i < streams; i++) v[i] = s2dq_avx2_sort(v[i], streams, w);
@@ -231,8 +257,10 @@ S2DQ_AVX2_INLINE void s2dq_avx2_deinterleave(__m256i *v, int streams, int w)
 
 /* ------------------------------------------------------------------------------------------ merge and split */
 
+#define S2DQ_AVX2_EXACT 2 /* in place of an axis: one step takes a whole row, and no more */
+
 /* Streams of `bytes` bytes in each of rows[1].extent times rows[0].extent rows; stream k starts at offset[k]. A row
- * other than the last of rows[over] may run past its end, where `over` is not negative. */
+ * other than the last of rows[over] may run past its end, where `over` is 0 or 1. */
 typedef struct {
     int64_t offset[16];
     int64_t bytes;
@@ -246,7 +274,10 @@ S2DQ_AVX2_INLINE void s2dq_avx2_merge_step(uint8_t *dst, const uint8_t *src, con
 {
     __m256i v[16];
     S2DQ_UNROLL
-    for (int k = 0; k < streams; k++) v[k] = s2dq_avx2_load(src + offset[k], bytes);
+    for (int k = 0; k < streams; k++) {
+        v[k] = s2dq_avx2_load(src + offset[k], bytes);
+        if (bytes == 32 && streams <= 8) S2DQ_AVX2_LOADED(v[k]);
+    }
     s2dq_avx2_interleave(v, streams, w);
     if (bytes < 32) {
         S2DQ_UNROLL
@@ -287,7 +318,9 @@ S2DQ_AVX2_INLINE void s2dq_avx2_split_step(uint8_t *dst, const uint8_t *src, con
     } else {
         S2DQ_UNROLL
         for (int k = 0; k < streams; k += 2) {
-            const __m256i a = s2dq_avx2_load(src + 16 * k, 32), b = s2dq_avx2_load(src + 16 * (k + streams), 32);
+            __m256i a = s2dq_avx2_load(src + 16 * k, 32), b = s2dq_avx2_load(src + 16 * (k + streams), 32);
+            S2DQ_AVX2_LOADED(a);
+            S2DQ_AVX2_LOADED(b);
             v[k] = _mm256_permute2x128_si256(a, b, 0x20);
             v[k + 1] = _mm256_permute2x128_si256(a, b, 0x31);
         }
@@ -337,7 +370,43 @@ S2DQ_AVX2_INLINE void s2dq_avx2_step(uint8_t *dst, const uint8_t *src, const int
         s2dq_avx2_split_step(dst + i, src + i * streams, offset, streams, w, bytes);
 }
 
-/* All rows. Requires job->bytes >= 4, and >= w. */
+/* Bytes of each stream in the steps of a row: where the row is shorter than that, one step that runs past its end. */
+static inline int64_t s2dq_avx2_step_bytes(int64_t bytes)
+{
+    return bytes > 16 ? 32 : bytes > 8 ? 16 : 8;
+}
+
+/* Whether rows that may run past their end take one step each. */
+static inline int s2dq_avx2_is_short(const s2dq_avx2_streams *job, int streams)
+{
+    return streams != 3 && streams <= 8 && job->bytes <= 32 && job->over >= 0;
+}
+
+/* Those rows. By itself, for what a longer function keeps on the stack gets in the way of stores at the same place in a
+ * page. */
+S2DQ_AVX2_INLINE void s2dq_avx2_run_short(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job,
+                                          s2dq_avx2_stepper step, int streams)
+{
+    const s2dq_axis inner = job->rows[0], outer = job->rows[1];
+    const int64_t turns = outer.extent - (job->over == 1), rows = inner.extent - (job->over == 0);
+    int64_t offset[16];
+    S2DQ_UNROLL
+    for (int k = 0; k < streams; k++) offset[k] = job->offset[k];
+    if (rows == 2) {
+        for (int64_t r = turns; r > 0; r--, dst += outer.dst, src += outer.src) {
+            step(dst, src, offset, 0);
+            step(dst + inner.dst, src + inner.src, offset, 0);
+        }
+        return;
+    }
+    for (int64_t r = turns; r > 0; r--, dst += outer.dst, src += outer.src) {
+        uint8_t *d = dst;
+        const uint8_t *s = src;
+        for (int64_t q = rows; q > 0; q--, d += inner.dst, s += inner.src) step(d, s, offset, 0);
+    }
+}
+
+/* All rows, or those that s2dq_avx2_run_short leaves. Requires job->bytes >= 4, and >= w. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job,
                                             s2dq_avx2_stepper by32, s2dq_avx2_stepper by16, s2dq_avx2_stepper by8,
                                             s2dq_avx2_stepper by4, int merge, int streams, int w)
@@ -348,22 +417,33 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, co
     int64_t offset[16]; /* a copy: what is stored to dst cannot change it, so it stays in registers */
     S2DQ_UNROLL
     for (int k = 0; k < streams; k++) offset[k] = job->offset[k];
-    for (int64_t r = 0; r < outer.extent; r++, dst += outer.dst, src += outer.src) {
-        uint8_t *d = dst;
-        const uint8_t *s = src;
+    const int done = s2dq_avx2_is_short(job, streams);
+    const int64_t first = done && axis == 1 ? outer.extent - 1 : 0;
+    dst += first * outer.dst;
+    src += first * outer.src;
+    for (int64_t r = first; r < outer.extent; r++, dst += outer.dst, src += outer.src) {
         const int64_t free = axis == 1 ? (r < outer.extent - 1 ? inner.extent : 0) : axis == 0 ? inner.extent - 1 : 0;
-        int64_t q = 0;
+        int64_t q = done ? free : 0;
+        uint8_t *d = dst + q * inner.dst;
+        const uint8_t *s = src + q * inner.src;
         if (streams == 3 && n == 16 && (merge ? inner.dst : inner.src) == 48) {
             for (; q < inner.extent - 1; q += 2, d += 2 * inner.dst, s += 2 * inner.src)
                 s2dq_avx2_pair_step(d, s, offset, merge ? inner.src : inner.dst, merge, w);
         }
-        if (streams != 3 && streams <= 8 && n <= 32) { /* short rows: one step each */
-            for (; q < free; q++, d += inner.dst, s += inner.src) by32(d, s, offset, 0);
+        if (n <= 32) { /* short rows: one step each */
+            for (; q < free; q++, d += inner.dst, s += inner.src) {
+                if (n > 16)
+                    by32(d, s, offset, 0);
+                else if (n > 8)
+                    by16(d, s, offset, 0);
+                else
+                    by8(d, s, offset, 0);
+            }
         }
         for (; q < inner.extent; q++, d += inner.dst, s += inner.src) {
             const int over = q < free;
             int64_t i = 0;
-            if (over || n >= 32) {
+            if (n >= 32) {
                 for (; streams == 2 && i <= n - 64; i += 64) { /* few stores a turn: two turns at once */
                     by32(d, s, offset, i);
                     by32(d, s, offset, i + 32);
@@ -392,8 +472,29 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, co
     S2DQ_AVX2_STEP(LINKAGE, NAME##_by16, MERGE, STREAMS, W, 16)                                                   \
     S2DQ_AVX2_STEP(LINKAGE, NAME##_by8, MERGE, STREAMS, W, 8)                                                     \
     S2DQ_AVX2_STEP(LINKAGE, NAME##_by4, MERGE, STREAMS, W, 4)                                                     \
+    S2DQ_AVX2 static void NAME##_short32(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job)          \
+    {                                                                                                             \
+        s2dq_avx2_run_short(dst, src, job, NAME##_by32, STREAMS);                                                 \
+    }                                                                                                             \
+    S2DQ_AVX2 static void NAME##_short16(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job)          \
+    {                                                                                                             \
+        s2dq_avx2_run_short(dst, src, job, NAME##_by16, STREAMS);                                                 \
+    }                                                                                                             \
+    S2DQ_AVX2 static void NAME##_short8(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job)           \
+    {                                                                                                             \
+        s2dq_avx2_run_short(dst, src, job, NAME##_by8, STREAMS);                                                  \
+    }                                                                                                             \
     S2DQ_AVX2 static void NAME(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job)                    \
     {                                                                                                             \
+        if (s2dq_avx2_is_short(job, STREAMS)) {                                                                   \
+            if (job->bytes > 16)                                                                                  \
+                NAME##_short32(dst, src, job);                                                                    \
+            else if (job->bytes > 8)                                                                              \
+                NAME##_short16(dst, src, job);                                                                    \
+            else                                                                                                  \
+                NAME##_short8(dst, src, job);                                                                     \
+        }                                                                                                         \
+        if (job->over == S2DQ_AVX2_EXACT) return;                                                                 \
         s2dq_avx2_run_streams(dst, src, job, NAME##_by32, NAME##_by16, NAME##_by8, NAME##_by4, MERGE, STREAMS, W);\
     }
 #define S2DQ_AVX2_BOTH(LINKAGE, STREAMS, W)                                               \
@@ -411,6 +512,7 @@ S2DQ_AVX2_BOTH(S2DQ_AVX2_INLINE, 3, 4)
 S2DQ_AVX2_BOTH(S2DQ_AVX2_INLINE, 4, 1)
 S2DQ_AVX2_BOTH(S2DQ_AVX2_INLINE, 4, 2)
 S2DQ_AVX2_BOTH(S2DQ_AVX2_INLINE, 4, 4)
+S2DQ_AVX2_BOTH(S2DQ_AVX2_INLINE, 4, 8)
 S2DQ_AVX2_BOTH(S2DQ_AVX2_INLINE, 4, 16)
 S2DQ_AVX2_BOTH(S2DQ_AVX2_INLINE, 6, 1)
 S2DQ_AVX2_BOTH(S2DQ_AVX2 static, 6, 2)
@@ -430,7 +532,7 @@ static s2dq_avx2_streams_kernel s2dq_avx2_streams_for(int merge, int64_t streams
     switch (256 * streams + w) {
     S2DQ_CASE(2, 1) S2DQ_CASE(2, 2) S2DQ_CASE(2, 4) S2DQ_CASE(2, 8) S2DQ_CASE(2, 16)
     S2DQ_CASE(3, 1) S2DQ_CASE(3, 2) S2DQ_CASE(3, 4)
-    S2DQ_CASE(4, 1) S2DQ_CASE(4, 2) S2DQ_CASE(4, 4) S2DQ_CASE(4, 16)
+    S2DQ_CASE(4, 1) S2DQ_CASE(4, 2) S2DQ_CASE(4, 4) S2DQ_CASE(4, 8) S2DQ_CASE(4, 16)
     S2DQ_CASE(6, 1) S2DQ_CASE(6, 2) S2DQ_CASE(8, 1) S2DQ_CASE(8, 2)
     S2DQ_CASE(12, 1) S2DQ_CASE(16, 1)
     default: return NULL;
@@ -1298,12 +1400,15 @@ static int s2dq_avx2_overrun(const s2dq_axis *rows, int64_t size, int64_t past, 
 static void s2dq_avx2_drive_streams(uint8_t *dst, const uint8_t *src, s2dq_box *box, s2dq_avx2_streams *job,
                                     s2dq_avx2_streams_kernel kernel, int merge, int64_t streams)
 {
-    const int64_t past = (32 - job->bytes % 32) % 32;
+    const int64_t step = s2dq_avx2_step_bytes(job->bytes), past = (step - job->bytes % step) % step;
     s2dq_position at;
     s2dq_order(box, job->bytes * streams);
     job->rows[0] = s2dq_axis_at(box, 0);
     job->rows[1] = s2dq_axis_at(box, 1);
-    job->over = s2dq_avx2_overrun(job->rows, merge ? streams * job->bytes : job->bytes,
+    if (past == 0 && job->bytes <= 32 && streams != 3 && streams <= 8)
+        job->over = S2DQ_AVX2_EXACT;
+    else
+        job->over = s2dq_avx2_overrun(job->rows, merge ? streams * job->bytes : job->bytes,
                                   merge ? streams * past : past, merge ? past : streams * past);
     s2dq_start(&at, box, 2);
     do kernel(dst + at.dst, src + at.src, job);

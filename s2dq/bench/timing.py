@@ -2,8 +2,9 @@
 
 A statement is timed as its user would write it, without a function around it: `timeit` compiles it into a loop, the
 copy's like everybody's. Each sample is a loop long enough for the clock, after calls that are not timed and make the
-caches the statement's own. Samples of all statements are taken in turn, so that what else the machine does hits all
-of them, and medians are compared.
+caches the statement's own: a last-level cache takes some six calls until it holds the arrays of the next statement.
+Samples of all statements are taken in turn, so that what else the machine does hits all of them, and medians are
+compared.
 
 How fast a copy of some megabytes is depends by a fifth on where its arrays happen to lie. So the copy has several
 pairs of arrays, and a statement may have several sets of names. One set after the other is timed, for changing sets
@@ -20,6 +21,7 @@ import numpy as np
 
 SECONDS_PER_SAMPLE = 1e-4
 LEAST_CALLS, SLOW_CALL = 4, 20e-3
+WARMING_CALLS, WARMING_SECONDS = 8, 4e-3  # before each sample: so many calls, unless they take longer
 LEAST_ROUNDS, MOST_ROUNDS = 3, 25
 PLACEMENTS = ((8 << 20, 4), (32 << 20, 2), (None, 1))  # up to so many bytes, so many pairs of arrays
 
@@ -100,17 +102,20 @@ def sample_in_turn(timers, seconds):
     samples = [[] for _ in timers]
     start = perf_counter()
     while len(samples[0]) < LEAST_ROUNDS or (len(samples[0]) < MOST_ROUNDS and perf_counter() - start < seconds):
-        for timer, count, times in zip(timers, counts, samples, strict=True):
-            if count > 1:
-                timer.timeit(2)  # not timed: the caches are this call's now
+        for timer, (warming, count), times in zip(timers, counts, samples, strict=True):
+            timer.timeit(warming)
             times.append(timer.timeit(count) / count)
     return samples
 
 
 def calls_per_sample(timer):
-    """How many calls make a sample long enough for the clock; of slow ones, that fill the caches anyway, one."""
+    """How many calls warm the caches, and how many make a sample long enough for the clock.
+
+    Slow calls fill the caches anyway: none, and one.
+    """
     timer.timeit(1)
     seconds = max(timer.timeit(1), 1e-7)
     if seconds >= SLOW_CALL:
-        return 1
-    return max(LEAST_CALLS, 2 ** ceil(log2(SECONDS_PER_SAMPLE / seconds)))
+        return 0, 1
+    warming = min(WARMING_CALLS, max(2, int(WARMING_SECONDS / seconds)))
+    return warming, max(LEAST_CALLS, 2 ** ceil(log2(SECONDS_PER_SAMPLE / seconds)))
