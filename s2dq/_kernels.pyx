@@ -98,6 +98,7 @@ cdef extern from "_micro/tile.h" nogil:
         uint8_t low[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         uint8_t high[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
+    void s2dq_tile_choose(s2dq_tile *tile) noexcept
     ctypedef struct s2dq_network:
         int64_t levels, loads, stores, far
         int64_t src[S2DQ_NET_PIECES]
@@ -134,6 +135,7 @@ cdef extern from "_micro/dispatch.h" nogil:
                       const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer,
                       s2dq_carry *carry) noexcept nogil
         void (*flush)(s2dq_carry *carry) noexcept nogil
+        int short_rows
     s2dq_kernels s2dq_kernels_of(int isa) noexcept
 
 cdef extern from "_micro/portable.h" nogil:
@@ -454,6 +456,7 @@ cdef class Program:
             self._read_register(table, &here, <uint8_t *>tile.fill[k])
             for part in range(S2DQ_REGISTER_BYTES):
                 tile.fills += tile.fill[k][part] >= 0
+        s2dq_tile_choose(tile)
         at[0] = here
 
     cdef void _read_register(self, const int64_t[::1] table, Py_ssize_t *at, uint8_t *register):
@@ -1246,10 +1249,10 @@ def isa():
 
 
 def tile_means():
-    """What the instruction set in use can do with tiles: ``(networks, streams)``, or None where it has no tiles."""
+    """What the instruction set in use does with tiles: the fields of `_plan.Means`, or None where it has none."""
     if KERNELS.tile == NULL:
         return None
-    return KERNELS.network != NULL, KERNELS.streamer != NULL
+    return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0
 
 
 def available_isas():

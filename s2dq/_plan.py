@@ -44,7 +44,7 @@ _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharin
 _STREAM_BYTES = 10 << 20  # results of at least this would not stay in the caches
 _SWEEP_BYTES = 1 << 11  # ... in runs of at least this, for the lines at either end cost more
 _PAGE_BYTES = 4096
-_WIDE_BYTES = 256  # granules of at least this are copied as they are
+_WIDE_BYTES = 192  # granules of at least this are copied as they are
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
@@ -372,10 +372,11 @@ def loop_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
 
 
 class Means(NamedTuple):
-    """What kernels can do with tiles: run networks, and store past the caches."""
+    """What kernels can do with tiles: run networks, and store past the caches; and whether short rows do without."""
 
     networks: bool
     streams: bool
+    short_rows: bool
 
     def for_result(self, nbytes: int) -> "Means":
         """The same for a result of this size: only large ones go past the caches."""
@@ -451,6 +452,22 @@ def widened(box: Box) -> Box:
     return box._replace(width=width, axes=tuple(axis for axis in axes if axis.extent != 1))
 
 
+def in_short_rows(box: Box) -> bool:
+    """Whether a box merges or splits two streams in rows of 17 to 31 bytes, each row behind the one before.
+
+    Kernels for streams take such a row in one step that runs past its end; tiles would need masks.
+    """
+    width = box.width
+    if width not in (1, 2, 4, 8) or len(box.pattern) > 1:
+        return False
+    for step in (lambda axis: (axis.src, axis.dst), lambda axis: (axis.dst, axis.src)):
+        run = next((axis for axis in box.axes if step(axis) == (2 * width, width)), None)
+        if run and 16 < run.extent * width < 32:
+            streams = any(step(axis)[0] == width and axis.extent == 2 for axis in box.axes)
+            return streams and any(axis.dst == run.dst * run.extent for axis in box.axes)
+    return False
+
+
 def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
     """A plan of one move that writes `nbytes`."""
     if not tiles or move.lookup:
@@ -462,7 +479,7 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
         box = box if tiles.streams else widened(box)
         size = box.width * prod(axis.extent for axis in box.axes)
         scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES and len(box.pattern) == 1
-        if box.width >= _WIDE_BYTES or scrap:
+        if box.width >= _WIDE_BYTES or scrap or (tiles.short_rows and in_short_rows(box)):
             segments.append(segment_of(box))
         else:
             segments += tiled(box, tiles)

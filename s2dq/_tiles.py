@@ -209,6 +209,7 @@ def build(pairs: list[tuple[int | None, int, int]], load: int, store: int) -> Ti
     dst = pieces_of((pair[1] for pair in pairs), store)
     if max(src.registers, dst.registers) > REGISTERS:
         return None
+    src = in_pairs(src, dst, pairs)
     where = positions(src)
     sources = {dst_byte: (where.get(src_byte, 0), src_byte is None, fill) for src_byte, dst_byte, fill in pairs}
     outputs = [(bytearray(REGISTER), bytearray(REGISTER), [-1] * REGISTER) for _ in range(dst.registers)]
@@ -228,6 +229,44 @@ def build(pairs: list[tuple[int | None, int, int]], load: int, store: int) -> Ti
         Output(bytes(low), bytes(high), bits, tuple(fills)) for (low, high, fills), bits in zip(outputs, upper)
     )
     return Tile(src, dst, made)
+
+
+# For so many inputs and outputs, in which register the pair begins that an output comes from alone: `s2dq_pair_of`.
+_PAIRS = {(3, 2): ((0, 1),), (3, 3): ((0, 1, 2),), (3, 4): ((0, 0, 1, 1),), (4, 2): ((0, 2),), (4, 3): ((0, 1, 2),),
+          (4, 4): ((0, 0, 2, 2), (0, 2, 0, 2))}
+
+
+def in_pairs(src: Side, dst: Side, pairs: list[tuple[int | None, int, int]]) -> Side:
+    """The source registers in an order that lets every output come from two neighbours, where there is one.
+
+    Such an output takes one shuffle, any other one two.
+    """
+    ways = _PAIRS.get((src.registers, dst.registers), ())
+    came, goes = positions(src), positions(dst)
+    needed = [set() for _ in range(dst.registers)]
+    for source, target, _ in pairs:
+        if source is not None:
+            needed[goes[target] // REGISTER].add(came[source] // REGISTER)
+    if not ways or max(map(len, needed)) > 2:
+        return src
+    count = src.registers
+    for order in permutations(range(count)):
+        for firsts in ways:
+            if all(need <= {order[k], order[(k + 1) % count]} for need, k in zip(needed, firsts)):
+                return reordered(src, order)
+    return src
+
+
+def reordered(side: Side, order: tuple[int, ...]) -> Side:
+    """Other registers first. One that has fewer pieces than the others is filled up with empty ones."""
+    pieces = REGISTER // side.width
+    offsets, masks = [], []
+    for register in order:
+        own = slice(register * pieces, (register + 1) * pieces)
+        missing = pieces - len(side.offsets[own])
+        offsets += side.offsets[own] + side.offsets[own][:1] * missing
+        masks += side.masks[own] + (0,) * missing
+    return Side(side.width, tuple(offsets), tuple(masks))
 
 
 # ------------------------------------------------------------------------------------------------ the best tile

@@ -32,7 +32,7 @@ from tiles_by_hand import FILL, distinct, map_of_granules, map_of_segments, move
 
 SINGLE = ((0, 0, 0),)
 WIDTHS = (1, 1, 1, 2, 3, 4, 6, 8, 12, 16)
-ALL_MEANS = Means(networks=True, streams=True)
+ALL_MEANS = Means(networks=True, streams=True, short_rows=True)
 KERNEL_MEANS = _kernels.tile_means() and Means(*_kernels.tile_means())
 needs_tiles = pytest.mark.skipif(not KERNEL_MEANS, reason="this instruction set runs no tile programs")
 
@@ -219,6 +219,56 @@ def test_build_moves_each_byte_where_it_is_told(rng):
     assert 100 < built < 400
 
 
+# Which register the pair begins with that an output comes from, for so many inputs; the last is followed by the first.
+PAIRS = {
+    3: [(0, 1), (0, 1, 2), (0, 0, 1, 1)],
+    4: [(0, 2), (0, 1, 2), (0, 0, 2, 2), (0, 2, 0, 2)],
+}
+
+
+def registers_of(tile):
+    """From which registers of the source the bytes of each output come."""
+    lanes = set(positions(tile.dst).values())
+    return [
+        {
+            (128 * (output.upper >> lane & 1) + (output.high if output.upper >> lane & 1 else output.low)[lane]) // 64
+            for lane in range(64)
+            if 64 * k + lane in lanes
+        }
+        for k, output in enumerate(tile.outputs)
+    ]
+
+
+@pytest.mark.parametrize("load", [16, 32, 64])
+@pytest.mark.parametrize(("inputs", "firsts"), [(inputs, firsts) for inputs, ways in PAIRS.items() for firsts in ways])
+def test_build_puts_registers_beside_each_other_that_an_output_comes_from(rng, inputs, firsts, load):
+    built = 0
+    for _ in range(20):
+        names = rng.permutation(inputs)  # what the sorted registers are called
+        pieces = inputs * 64 // load - int(rng.integers(0, 64 // load))  # the last register may have fewer
+        starts = np.sort(rng.choice(99, pieces, replace=False)) * 80
+        bytes_in = [[int(start) + i for start in starts[k * 64 // load:(k + 1) * 64 // load] for i in range(load)]
+                    for k in range(inputs)]
+        pairs = []
+        for output, first in enumerate(firsts):
+            pool = bytes_in[names[first]] + bytes_in[names[(first + 1) % inputs]]
+            pairs += [(int(source), 64 * output + lane, 0) for lane, source in enumerate(rng.choice(pool, 64))]
+        wanted = {source for source, _, _ in pairs}
+        if pieces_of(wanted, load).registers < inputs:
+            continue
+        built += 1
+        tile = build(pairs, load, 64)
+        equal(distinct(run_of_tile(tile)), distinct(np.array([(dst, src) for src, dst, _ in pairs])), str(pairs))
+        found = registers_of(tile)
+        neighbours = [
+            all(came <= {k, (k + 1) % inputs} for came, k in zip(found, way, strict=True))
+            for way in PAIRS[inputs]
+            if len(way) == len(firsts)
+        ]
+        assert any(neighbours), f"{found} {tile}"
+    assert built > 10
+
+
 def test_build_refuses_what_registers_cannot_hold():
     far_apart = [(1000 * k, k, 0) for k in range(17)]
     assert build(far_apart, 16, 64) is None
@@ -234,6 +284,33 @@ def test_tile_table_is_as_long_as_the_kernels_expect(rng):
     assert _kernels.Program(np.array(table, np.int64)).nbytes >= box.width * prod(axis.extent for axis in box.axes)
     with pytest.raises(ValueError, match="plan table"):
         _kernels.Program(np.array([*table, 0], np.int64))
+
+
+@pytest.mark.parametrize(
+    ("width", "axes", "short"),
+    [
+        (1, [(7168, 28, 112), (2, 401408, 56), (2, 200704, 1), (28, 1, 2)], True),  # 28 x 28 maps to 56 x 56
+        (1, [(7168, 112, 28), (2, 56, 401408), (2, 1, 200704), (28, 2, 1)], True),  # and back
+        (2, [(100, 40, 80), (2, 4000, 2), (10, 2, 4)], True),
+        (1, [(7168, 16, 64), (2, 401408, 32), (2, 200704, 1), (16, 1, 2)], False),  # no part of a row is left over
+        (1, [(7168, 32, 128), (2, 401408, 64), (2, 200704, 1), (32, 1, 2)], False),
+        (1, [(100, 28, 84), (3, 2800, 1), (28, 1, 3)], False),  # three streams
+        (1, [(100, 28, 60), (2, 2800, 1), (28, 1, 2)], False),  # rows with gaps between them
+        (1, [(100, 28, 56), (28, 1, 2)], False),  # one stream
+        (3, [(100, 24, 48), (2, 2400, 3), (8, 3, 6)], False),  # no register holds a whole number of elements
+    ],
+)
+def test_short_rows_of_two_streams_do_without_tiles(width, axes, short):
+    box = Box(X, Y, 0, 0, width, tuple(Axis(*axis) for axis in axes))
+    assert _plan.in_short_rows(box) == short
+    assert not _plan.in_short_rows(box._replace(pattern=((0, 0, 0), (None, 1, 0))))
+
+
+@pytest.mark.parametrize("block", [2, 4])
+def test_plans_leave_short_rows_to_the_kernels_that_know_them(block):
+    """Maps of 56 x 56: blocks of two make two streams, blocks of four do not."""
+    plan = plan_of("space_to_depth", (1, 8, 56, 56), np.int8, {"block_size": block, "data_format": "NCHW"})
+    assert all((box.tile is None) == (block == 2) for segment in plan.segments for box in segment.boxes)
 
 
 # -------------------------------------------------------------------------------------------- the shape of a tile

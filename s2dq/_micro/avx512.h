@@ -11,6 +11,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#define S2DQ_512_NARROW 256
 #define S2DQ_512_LONG 4096   /* bytes of a run from which memcpy knows better */
 #define S2DQ_512_ALIGNED 512 /* and from which it is worth to begin with a part of a line */
 
@@ -78,14 +79,17 @@ S2DQ_512_INLINE void s2dq_512_mask_store(uint8_t *dst, const int64_t *at, const 
 /* (value & keep) | fill, the three inputs of the table below. */
 #define S2DQ_512_FILL 0xEA
 
-/* Output register k of a tile whose inputs are in registers. */
-S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, __m512i low, __m512i high, __mmask64 upper, int inputs)
+/* Output k of a tile whose inputs are in registers. */
+S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, int k, __m512i table, __mmask64 upper, int inputs, int outputs,
+                                        int way)
 {
-    if (inputs == 1) return _mm512_permutexvar_epi8(low, in[0]);
-    __m512i value = _mm512_permutex2var_epi8(in[0], low, in[1]);
-    if (inputs == 3) return _mm512_mask_permutexvar_epi8(value, upper, high, in[2]);
-    if (inputs == 4) return _mm512_mask_mov_epi8(value, upper, _mm512_permutex2var_epi8(in[2], high, in[3]));
-    return value;
+    const int first = way == S2DQ_MIXED ? 0 : s2dq_pair_of(inputs, outputs, way, k);
+    if (inputs == 1) return _mm512_permutexvar_epi8(table, in[0]);
+    if (inputs == 2 || way != S2DQ_MIXED)
+        return _mm512_permutex2var_epi8(in[first], table, in[(first + 1) % inputs]);
+    const __m512i value = _mm512_permutex2var_epi8(in[0], table, in[1]);
+    if (inputs == 3) return _mm512_mask_permutexvar_epi8(value, upper, table, in[2]);
+    return _mm512_mask_mov_epi8(value, upper, _mm512_permutex2var_epi8(in[2], table, in[3]));
 }
 
 static const uint8_t s2dq_512_places[S2DQ_REGISTER_BYTES] = {
@@ -98,17 +102,16 @@ static const uint8_t s2dq_512_places[S2DQ_REGISTER_BYTES] = {
  * `kind`, whether anything is filled in, and whether lines are fetched ahead: what is not done takes no registers. */
 S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                   const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
-                                  int inputs, int loads, int outputs, int stores, int kind, int fills, int far)
+                                  int inputs, int loads, int outputs, int stores, int way, int kind, int fills, int far)
 {
     int64_t src_at[S2DQ_PIECES], dst_at[S2DQ_PIECES];
     uint64_t dst_mask[S2DQ_PIECES];
-    __m512i low[S2DQ_REGISTERS], high[S2DQ_REGISTERS], keep[S2DQ_REGISTERS], fill[S2DQ_REGISTERS];
+    __m512i table[S2DQ_REGISTERS], keep[S2DQ_REGISTERS], fill[S2DQ_REGISTERS];
     __mmask64 upper[S2DQ_REGISTERS];
     for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
     for (int k = 0; k < outputs * stores; k++) dst_at[k] = tile->dst[k], dst_mask[k] = tile->dst_mask[k];
     for (int k = 0; k < outputs; k++) {
-        low[k] = _mm512_loadu_si512(tile->low[k]);
-        high[k] = _mm512_loadu_si512(tile->high[k]);
+        table[k] = _mm512_loadu_si512(way == S2DQ_MIXED ? tile->table[k] : tile->pair[k]);
         upper[k] = tile->upper[k];
         keep[k] = _mm512_loadu_si512(filling->keep[k]);
         fill[k] = _mm512_loadu_si512(filling->fill[k]);
@@ -120,17 +123,20 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     const __m512i turn = _mm512_add_epi8(_mm512_loadu_si512(s2dq_512_places), _mm512_set1_epi8((char)(64 - started)));
     __m512i before = _mm512_setzero_si512();
     const s2dq_ahead ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
-    for (int64_t i = 0; i < loops[0].extent; i++) {
-        const int64_t i_back = i == loops[0].extent - 1;
-        const uint8_t *src_i = src + i * loops[0].src - i_back * loops[0].src_back;
-        uint8_t *dst_i = dst + i * loops[0].dst - i_back * loops[0].dst_back;
-        for (int64_t j = 0; j < loops[1].extent; j++) {
-            const int64_t j_back = j == loops[1].extent - 1;
-            const uint8_t *s = src_i + j * loops[1].src - j_back * loops[1].src_back;
-            uint8_t *d = dst_i + j * loops[1].dst - j_back * loops[1].dst_back;
+    /* From the end of a turn to the start of the next one. */
+    const int64_t src_middle = loops[1].src - loops[2].extent * loops[2].src + loops[2].src_back;
+    const int64_t dst_middle = loops[1].dst - loops[2].extent * loops[2].dst + loops[2].dst_back;
+    const int64_t src_outer = loops[0].src - loops[1].extent * loops[1].src + loops[1].src_back;
+    const int64_t dst_outer = loops[0].dst - loops[1].extent * loops[1].dst + loops[1].dst_back;
+    const uint8_t *s = src;
+    uint8_t *d = dst;
+    for (int64_t i = loops[0].extent; i > 0; i--, s += src_outer, d += dst_outer) {
+        if (i == 1) s -= loops[0].src_back, d -= loops[0].dst_back;
+        for (int64_t j = loops[1].extent; j > 0; j--, s += src_middle, d += dst_middle) {
+            if (j == 1) s -= loops[1].src_back, d -= loops[1].dst_back;
             int64_t fetch = 0, around = 0;
             if (far) {
-                const int state = s2dq_ahead_state(&ahead, i, j);
+                const int state = s2dq_ahead_state(&ahead, loops[0].extent - i, loops[1].extent - j);
                 fetch = ahead.fetch[state], around = ahead.around[state];
             }
             for (int64_t left = loops[2].extent; left > 0; left--) {
@@ -149,7 +155,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 }
 #pragma GCC unroll 4
                 for (int k = 0; k < outputs; k++) {
-                    __m512i value = s2dq_512_output(in, low[k], high[k], upper[k], inputs);
+                    __m512i value = s2dq_512_output(in, k, table[k], upper[k], inputs, outputs, way);
                     if (fills) value = _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
                     if (kind == S2DQ_TILE_SEQUENCE) {
                         const __m512i whole = _mm512_permutex2var_epi8(before, turn, value);
@@ -200,8 +206,8 @@ S2DQ_512 static void s2dq_512_outputs(uint8_t *registers, const uint8_t *src, co
             in[k] = s2dq_512_load(src, tile->src + k * 4, 4);
     }
     for (int k = 0; k < tile->outputs; k++) {
-        __m512i value = s2dq_512_output(in, _mm512_loadu_si512(tile->low[k]), _mm512_loadu_si512(tile->high[k]),
-                                        tile->upper[k], S2DQ_REGISTERS);
+        __m512i value = s2dq_512_output(in, k, _mm512_loadu_si512(tile->table[k]), tile->upper[k], S2DQ_REGISTERS,
+                                        S2DQ_REGISTERS, S2DQ_MIXED);
         value = _mm512_ternarylogic_epi64(value, _mm512_loadu_si512(filling->keep[k]),
                                           _mm512_loadu_si512(filling->fill[k]), S2DQ_512_FILL);
         _mm512_storeu_si512(registers + k * S2DQ_REGISTER_BYTES, value);
@@ -305,46 +311,65 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     }
 }
 
-#define S2DQ_512_RUNNER_OF(NAME, I, L, O, S, KIND, FILLS, FAR)                                                   \
+#define S2DQ_512_RUNNER_OF(NAME, I, L, O, S, WAY, KIND, FILLS, FAR)                                              \
     S2DQ_512 static void s2dq_512_##NAME##_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, \
                                                         const s2dq_filling *filling, const s2dq_axis *loops)     \
     {                                                                                                            \
-        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, KIND, FILLS, FAR);                              \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, KIND, FILLS, FAR);                         \
     }
-#define S2DQ_512_STREAMER(I, L, O, S) \
-    S2DQ_512_RUNNER_OF(stream, I, L, O, S, S2DQ_TILE_STREAMED, tile->fills != 0, tile->far != 0)
-#define S2DQ_512_SEQUENCER(I, L, O, S) \
-    S2DQ_512_RUNNER_OF(sequence, I, L, O, S, S2DQ_TILE_SEQUENCE, tile->fills != 0, tile->far != 0)
+#define S2DQ_512_STREAMER(I, L, O, S)                                                                            \
+    S2DQ_512_RUNNER_OF(mixed_stream, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_STREAMED, tile->fills != 0, tile->far != 0)
+#define S2DQ_512_SEQUENCER(I, L, O, S)                                                                           \
+    S2DQ_512_RUNNER_OF(mixed_sequence, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_SEQUENCE, tile->fills != 0, tile->far != 0)
+#define S2DQ_512_RUNNER_WAY(NAME, I, L, O, S, WAY)                                       \
+    S2DQ_512_RUNNER_OF(NAME##_near, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, 0)              \
+    S2DQ_512_RUNNER_OF(NAME##_far, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, 1)               \
+    S2DQ_512_RUNNER_OF(NAME##_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, 1, tile->far != 0)
 #define S2DQ_512_RUNNER(I, L, O, S)                                                      \
-    S2DQ_512_RUNNER_OF(near, I, L, O, S, S2DQ_TILE_PLAIN, 0, 0)                          \
-    S2DQ_512_RUNNER_OF(far, I, L, O, S, S2DQ_TILE_PLAIN, 0, 1)                           \
-    S2DQ_512_RUNNER_OF(fill, I, L, O, S, S2DQ_TILE_PLAIN, 1, tile->far != 0)             \
-    S2DQ_512_RUNNER_OF(mask, I, L, O, S, S2DQ_TILE_MASKED, 1, tile->far != 0)
+    S2DQ_512_RUNNER_WAY(mixed, I, L, O, S, S2DQ_MIXED)                                   \
+    S2DQ_512_RUNNER_OF(mixed_fill, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, 1, tile->far != 0)
+#define S2DQ_512_PAIRED_RUNNER(I, L, O, S) S2DQ_512_RUNNER_WAY(paired, I, L, O, S, S2DQ_PAIRED)
+#define S2DQ_512_IN_TURN_RUNNER(I, L, O, S) S2DQ_512_RUNNER_WAY(in_turn, I, L, O, S, S2DQ_PAIRED_IN_TURN)
 
 /* Every shape: M(inputs, loads, outputs, stores). */
 #define S2DQ_512_ANY_STORE(M, I, L, O) M(I, L, O, 1) M(I, L, O, 2) M(I, L, O, 4)
 #define S2DQ_512_WHOLE_STORE(M, I, L, O) M(I, L, O, 1)
-#define S2DQ_512_EACH_OUTPUT(E, M, I, L) E(M, I, L, 1) E(M, I, L, 2) E(M, I, L, 3) E(M, I, L, 4)
-#define S2DQ_512_EACH_LOAD(E, M, I) \
-    S2DQ_512_EACH_OUTPUT(E, M, I, 1) S2DQ_512_EACH_OUTPUT(E, M, I, 2) S2DQ_512_EACH_OUTPUT(E, M, I, 4)
-#define S2DQ_512_EACH(E, M)                                 \
-    S2DQ_512_EACH_LOAD(E, M, 1) S2DQ_512_EACH_LOAD(E, M, 2) \
-    S2DQ_512_EACH_LOAD(E, M, 3) S2DQ_512_EACH_LOAD(E, M, 4)
+#define S2DQ_512_ANY_LOAD(E, M, I, O) E(M, I, 1, O) E(M, I, 2, O) E(M, I, 4, O)
+#define S2DQ_512_EACH_OUTPUT(E, M, I) \
+    S2DQ_512_ANY_LOAD(E, M, I, 1) S2DQ_512_ANY_LOAD(E, M, I, 2) \
+    S2DQ_512_ANY_LOAD(E, M, I, 3) S2DQ_512_ANY_LOAD(E, M, I, 4)
+#define S2DQ_512_EACH(E, M)                                       \
+    S2DQ_512_EACH_OUTPUT(E, M, 1) S2DQ_512_EACH_OUTPUT(E, M, 2) \
+    S2DQ_512_EACH_OUTPUT(E, M, 3) S2DQ_512_EACH_OUTPUT(E, M, 4)
+/* Those whose outputs may come from neighbours, and those where that can be in two orders. */
+#define S2DQ_512_EACH_PAIRED(M)                                                                     \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 2) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 3) \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 4) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 2) \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 3) S2DQ_512_EACH_IN_TURN(M)
+#define S2DQ_512_EACH_IN_TURN(M) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 4)
 
 S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_RUNNER)
 S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAMER)
 S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_SEQUENCER)
+S2DQ_512_EACH_PAIRED(S2DQ_512_PAIRED_RUNNER)
+S2DQ_512_EACH_IN_TURN(S2DQ_512_IN_TURN_RUNNER)
 
-enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_FILLED, S2DQ_512_MASKED, S2DQ_512_KINDS };
+enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_MASKED, S2DQ_512_FILLED, S2DQ_512_KINDS };
 
-#define S2DQ_512_ENTRY(I, L, O, S)                                                               \
-    [I - 1][L / 2][O - 1][S / 2] = {s2dq_512_near_##I##L##O##S, s2dq_512_far_##I##L##O##S, \
-                                    s2dq_512_fill_##I##L##O##S, s2dq_512_mask_##I##L##O##S},
-#define S2DQ_512_STREAM_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_stream_##I##L##O##S,
-#define S2DQ_512_SEQUENCE_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_sequence_##I##L##O##S,
+#define S2DQ_512_ENTRY_OF(WAY, NAME, I, L, O, S)                                             \
+    [WAY][I - 1][L / 2][O - 1][S / 2] = {s2dq_512_##NAME##_near_##I##L##O##S,                \
+                                         s2dq_512_##NAME##_far_##I##L##O##S,                 \
+                                         s2dq_512_##NAME##_mask_##I##L##O##S,                \
+                                         s2dq_512_mixed_fill_##I##L##O##S},
+#define S2DQ_512_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_MIXED, mixed, I, L, O, S)
+#define S2DQ_512_PAIRED_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_PAIRED, paired, I, L, O, S)
+#define S2DQ_512_IN_TURN_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_PAIRED_IN_TURN, in_turn, I, L, O, S)
+#define S2DQ_512_STREAM_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_mixed_stream_##I##L##O##S,
+#define S2DQ_512_SEQUENCE_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_mixed_sequence_##I##L##O##S,
 
-static const s2dq_tile_runner s2dq_512_runners[4][3][4][3][S2DQ_512_KINDS] = {
-    S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_ENTRY)};
+static const s2dq_tile_runner s2dq_512_runners[S2DQ_WAYS][4][3][4][3][S2DQ_512_KINDS] = {
+    S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_ENTRY) S2DQ_512_EACH_PAIRED(S2DQ_512_PAIRED_ENTRY)
+        S2DQ_512_EACH_IN_TURN(S2DQ_512_IN_TURN_ENTRY)};
 static const s2dq_tile_runner s2dq_512_streamers[4][3][4] = {
     S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY)};
 static const s2dq_tile_runner s2dq_512_sequencers[4][3][4] = {
@@ -373,10 +398,10 @@ S2DQ_512_INLINE void s2dq_512_copy_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t
     if (k < width) _mm512_storeu_si512(dst + width - 64, _mm512_loadu_si512(src + width - 64));
 }
 
-/* Granules through any number of loops; narrow ones are tiles, or were left to AVX2. */
+/* Granules through any number of loops; those of up to four registers are left to AVX2, which knows their widths. */
 S2DQ_512 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
 {
-    if (width < S2DQ_REGISTER_BYTES) {
+    if (width <= S2DQ_512_NARROW) {
         s2dq_avx2_copy(dst, src, axes, count, width);
     } else if (count == 0) {
         if (width >= S2DQ_512_LONG)
@@ -398,7 +423,8 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
     int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
         if (tile->dst_mask[k] != full) kind = S2DQ_512_MASKED;
-    return s2dq_512_runners[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2][kind];
+    const int way = kind == S2DQ_512_FILLED ? S2DQ_MIXED : (int)tile->way;
+    return s2dq_512_runners[way][tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2][kind];
 }
 
 /* The same with stores past the caches: for tiles of whole lines, at aligned destinations. */

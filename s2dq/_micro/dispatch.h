@@ -29,6 +29,7 @@ typedef struct {
     void (*sweep)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
                   const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer, s2dq_carry *carry);
     void (*flush)(s2dq_carry *carry);
+    int short_rows; /* whether `copy` is quicker than tiles at merging or splitting two streams in rows of 17 to 31 bytes */
 } s2dq_kernels;
 
 static s2dq_kernels s2dq_kernels_of(int isa)
@@ -48,6 +49,7 @@ static s2dq_kernels s2dq_kernels_of(int isa)
         kernels.edge = s2dq_512_run_edge;
         kernels.sweep = s2dq_512_sweep;
         kernels.flush = s2dq_512_flush;
+        kernels.short_rows = 1;
     }
 #elif defined(S2DQ_ARM)
     if (isa == S2DQ_ISA_NEON) {

@@ -12,6 +12,8 @@
 
 #include "axis.h"
 
+/* How outputs are looked up: in all registers, or each in two neighbours alone. */
+enum { S2DQ_MIXED, S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN, S2DQ_WAYS };
 /* How a runner stores. */
 enum { S2DQ_TILE_PLAIN, S2DQ_TILE_MASKED, S2DQ_TILE_STREAMED, S2DQ_TILE_SEQUENCE };
 enum { S2DQ_REGISTERS = 4, S2DQ_PIECES = 16, S2DQ_REGISTER_BYTES = 64, S2DQ_TILE_LOOPS = 3 };
@@ -27,7 +29,55 @@ typedef struct {
     uint64_t upper[S2DQ_REGISTERS];
     uint8_t low[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES], high[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
     int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]; /* offset in the fill values, or -1 */
+    /* Made by s2dq_tile_choose: indices in the lower or the upper two registers; how else outputs may be looked up, and
+     * indices in two neighbours for that. */
+    uint8_t table[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
+    int64_t way;
+    uint8_t pair[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
 } s2dq_tile;
+
+/* The first of the two neighbours in which output k is looked up; the neighbour of the last register is the first. */
+static inline int s2dq_pair_of(int inputs, int outputs, int way, int k)
+{
+    if (inputs <= 2) return 0;
+    if (inputs == 4 && outputs == 4) return way == S2DQ_PAIRED ? k / 2 * 2 : k % 2 * 2;
+    if (inputs == 4 && outputs == 2) return 2 * k;
+    if (inputs == 3 && outputs == 4) return k / 2;
+    return k;
+}
+
+/* Whether lane i of output k is looked up at all. */
+static inline int s2dq_tile_wants(const s2dq_tile *tile, int k, int i)
+{
+    const int width = S2DQ_REGISTER_BYTES / (int)tile->stores;
+    return tile->fill[k][i] < 0 && (tile->dst_mask[k * tile->stores + i / width] >> i % width & 1);
+}
+
+/* Fills the table of pairs. Returns 0 if an output comes from elsewhere. */
+static inline int s2dq_tile_pair(s2dq_tile *tile, int way)
+{
+    for (int k = 0; k < tile->outputs; k++) {
+        const int first = s2dq_pair_of((int)tile->inputs, (int)tile->outputs, way, k);
+        for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
+            const int index = tile->table[k][i], place = index % S2DQ_REGISTER_BYTES;
+            const int from = (int)(tile->upper[k] >> i & 1) * 2 + index / S2DQ_REGISTER_BYTES;
+            if (from != first && from != (first + 1) % tile->inputs && s2dq_tile_wants(tile, k, i)) return 0;
+            tile->pair[k][i] = (uint8_t)(from == first ? place : S2DQ_REGISTER_BYTES + place);
+        }
+    }
+    return 1;
+}
+
+/* OUT: `table`, `way`, `pair`. */
+static inline void s2dq_tile_choose(s2dq_tile *tile)
+{
+    for (int k = 0; k < tile->outputs; k++)
+        for (int i = 0; i < S2DQ_REGISTER_BYTES; i++)
+            tile->table[k][i] = tile->upper[k] >> i & 1 ? tile->high[k][i] : tile->low[k][i];
+    tile->way = S2DQ_MIXED;
+    for (int way = S2DQ_PAIRED; way < S2DQ_WAYS && tile->inputs > 2 && tile->outputs > 1 && !tile->way; way++)
+        if (s2dq_tile_pair(tile, way)) tile->way = way;
+}
 
 /* A network: a tile of 1024 bytes in sixteen registers, for transposes of many streams.
  *
