@@ -44,6 +44,7 @@ _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharin
 _STREAM_BYTES = 10 << 20  # results of at least this would not stay in the caches
 _SWEEP_BYTES = 1 << 11  # ... in runs of at least this, for the lines at either end cost more
 _PAGE_BYTES = 4096
+_SHORT_STREAMS = {2: (1, 2, 4, 8), 8: (1, 2)}  # so many of such elements, in rows of less than a vector
 _WIDE_BYTES = 192  # granules of at least this are copied as they are
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
@@ -453,18 +454,19 @@ def widened(box: Box) -> Box:
 
 
 def in_short_rows(box: Box) -> bool:
-    """Whether a box merges or splits two streams in rows of 17 to 31 bytes, each row behind the one before.
+    """Whether a box merges or splits streams in rows of 17 to 31 bytes, each row behind the one before.
 
     Kernels for streams take such a row in one step that runs past its end; tiles would need masks.
     """
     width = box.width
-    if width not in (1, 2, 4, 8) or len(box.pattern) > 1:
+    if len(box.pattern) > 1:
         return False
-    for step in (lambda axis: (axis.src, axis.dst), lambda axis: (axis.dst, axis.src)):
-        run = next((axis for axis in box.axes if step(axis) == (2 * width, width)), None)
-        if run and 16 < run.extent * width < 32:
-            streams = any(step(axis)[0] == width and axis.extent == 2 for axis in box.axes)
-            return streams and any(axis.dst == run.dst * run.extent for axis in box.axes)
+    for streams, widths in _SHORT_STREAMS.items():
+        for step in (lambda axis: (axis.src, axis.dst), lambda axis: (axis.dst, axis.src)):
+            run = next((axis for axis in box.axes if step(axis) == (streams * width, width)), None)
+            if run and width in widths and 16 < run.extent * width < 32:
+                woven = any(step(axis)[0] == width and axis.extent == streams for axis in box.axes)
+                return woven and any(axis.dst == run.dst * run.extent for axis in box.axes)
     return False
 
 

@@ -433,12 +433,12 @@ def test_the_closest_peer_is_the_one_with_the_smallest_lead():
 
 def test_promises_of_all_cases():
     rows = [row(nbytes=64, out=(0.5, 5.0)),
-            row(nbytes=512 * KIB, out=(1.0, 1.5)), row(nbytes=900 * KIB, out=(1.0, 1.9)),
+            row(nbytes=512 * KIB, out=(15.5, 1.55)), row(nbytes=900 * KIB, out=(19.5, 1.95)),
             row(nbytes=2 * MIB, out=(1.0, 1.0)), row(nbytes=128 * MIB, out=(10.0, 1.21), fresh=(20.0, 2.0))]
     figures = {what: (figure, limit) for what, figure, limit in verdict.promises(rows)}
     assert figures == {
         "copies from 1 MiB up, geometric mean": (pytest.approx(1.1), 1.2),
-        "copies from 128 KiB to 1 MiB, median": (pytest.approx(1.7), 1.6),
+        "k from 128 KiB to 1 MiB, median": (pytest.approx(1.7), 1.6),
         "us of the slowest call with 64 bytes": (0.5, pytest.approx(0.8)),
         "fresh 128 MiB over out=, largest": (pytest.approx(2.0), 1.7),
     }

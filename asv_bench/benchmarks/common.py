@@ -11,6 +11,7 @@ import numpy as np
 SECONDS_PER_RATIO = 0.25
 SECONDS_PER_SAMPLE = 5e-5  # a sample this long is large beside the clock's own 50 ns
 MOST_SAMPLES = 400
+WARMING_CALLS, WARMING_SECONDS = 8, 4e-3  # a last-level cache takes some six calls to hold the arrays of the next
 
 
 def load_cases():
@@ -36,9 +37,19 @@ def ratio_to_copy(call, nbytes):
     call_times, copy_times = [], []
     deadline = perf_counter() + SECONDS_PER_RATIO
     while len(call_times) < MOST_SAMPLES and (len(call_times) < 5 or perf_counter() < deadline):
-        call_times.append(seconds(call, call_count))
-        copy_times.append(seconds(copy, copy_count))
+        for timed, count, times in ((call, call_count, call_times), (copy, copy_count, copy_times)):
+            warm(timed)
+            times.append(seconds(timed, count))
     return (median(call_times) / call_count) / (median(copy_times) / copy_count)
+
+
+def warm(call):
+    """Make the caches those of `call`."""
+    deadline = perf_counter() + WARMING_SECONDS
+    for _ in range(WARMING_CALLS):
+        call()
+        if perf_counter() > deadline:
+            return
 
 
 def calls_per_sample(call):
