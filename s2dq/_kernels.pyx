@@ -199,7 +199,7 @@ cdef enum:
     MAX_PARAMETERS = 16
     MAX_AXES = 64                # every axis has an extent of 2 at least, and no result has 2**63 bytes
 
-cdef int64_t FAR = 640 << 10         # results of this size and their sources do not stay in the nearer caches
+cdef int64_t FAR = 1 << 20           # results of this size and their sources do not stay in the nearer caches
 cdef int64_t NEAR = 32 << 10         # sources of one tile that lie together
 cdef int64_t KEEP_MEMORY = 1 << 25   # bytes of a result from which the allocator would give every page back
 cdef int64_t SMALL = 1 << 14         # bytes of a result that are moved before anything is set up
