@@ -30,8 +30,10 @@
 #define S2DQ_AVX2_INLINE static inline __attribute__((always_inline, target("avx2")))
 #if defined(__clang__)
 #define S2DQ_UNROLL _Pragma("clang loop unroll(full)")
+#define S2DQ_UNROLL_2 _Pragma("clang loop unroll_count(2)")
 #else
 #define S2DQ_UNROLL _Pragma("GCC unroll 32") /* -O2 leaves arrays of registers in memory without it */
+#define S2DQ_UNROLL_2 _Pragma("GCC unroll 2")
 #endif
 
 /* Keeps the compiler from loading a register again for its second use. */
@@ -671,6 +673,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_program(uint8_t *dst, const uint8_t *src, co
     for (int64_t r = 0; r < rows.extent; r++, dst += rows.dst, src += rows.src) {
         uint8_t *d = dst;
         const uint8_t *s = src;
+        S2DQ_UNROLL_2 /* one turn after the other took up to 1.3 times as long, by where the loop lay */
         for (int64_t i = 0; i < whole; i++, d += size, s += step)
             _mm256_storeu_si256((__m256i *)d, _mm256_or_si256(front, s2dq_avx2_compose(s, (const int64_t (*)[2])at,
                                                                                         body, count, same)));
