@@ -438,7 +438,7 @@ def test_promises_of_all_cases():
     figures = {what: (figure, limit) for what, figure, limit in verdict.promises(rows)}
     assert figures == {
         "copies from 1 MiB up, geometric mean": (pytest.approx(1.1), 1.2),
-        "k from 128 KiB to 1 MiB, median": (pytest.approx(1.7), 1.6),
+        "copies beyond 0.5 us from 128 KiB to 1 MiB, median": (pytest.approx(1.7), 1.6),
         "us of the slowest call with 64 bytes": (0.5, pytest.approx(0.8)),
         "fresh 128 MiB over out=, largest": (pytest.approx(2.0), 1.7),
     }

@@ -109,7 +109,7 @@ def promises(rows):
     largest = [own["fresh"][US] / own["out"][US] for nbytes, _, own in ratios if nbytes == 128 * MIB]
     candidates = (
         ("copies from 1 MiB up, geometric mean", mean(from_1_mib), MEAN_FROM_1_MIB),
-        ("k from 128 KiB to 1 MiB, median", median(to_1_mib) if to_1_mib else None, MEDIAN_TO_1_MIB),
+        ("copies beyond 0.5 us from 128 KiB to 1 MiB, median", median(to_1_mib) if to_1_mib else None, MEDIAN_TO_1_MIB),
         ("us of the slowest call with 64 bytes", max(smallest, default=None), SMALL_CALL * 1e6),
         ("fresh 128 MiB over out=, largest", max(largest, default=None), FRESH),
     )
