@@ -80,8 +80,8 @@ S2DQ_512_INLINE void s2dq_512_mask_store(uint8_t *dst, const int64_t *at, const 
 #define S2DQ_512_FILL 0xEA
 
 /* Output k of a tile whose inputs are in registers. */
-S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, int k, __m512i table, __mmask64 upper, int inputs, int outputs,
-                                        int way)
+S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, int k, __m512i table, __mmask64 upper, int inputs,
+                                        int outputs, int way)
 {
     const int first = way == S2DQ_MIXED ? 0 : s2dq_pair_of(inputs, outputs, way, k);
     if (inputs == 1) return _mm512_permutexvar_epi8(table, in[0]);

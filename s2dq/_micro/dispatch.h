@@ -29,7 +29,8 @@ typedef struct {
     void (*sweep)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
                   const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer, s2dq_carry *carry);
     void (*flush)(s2dq_carry *carry);
-    int short_rows; /* whether `copy` is quicker than tiles at merging or splitting two streams in rows of 17 to 31 bytes */
+    /* Whether `copy` is quicker than tiles at merging or splitting streams in rows of 17 to 31 bytes. */
+    int short_rows;
 } s2dq_kernels;
 
 static s2dq_kernels s2dq_kernels_of(int isa)
