@@ -88,7 +88,7 @@ cdef extern from "_micro/tile.h" nogil:
         S2DQ_TILE_LOOPS
         S2DQ_NET_PIECES
     ctypedef struct s2dq_tile:
-        int64_t inputs, loads, outputs, stores, fills, far
+        int64_t inputs, loads, outputs, stores, fills, far, mapped
         int64_t src[S2DQ_PIECES]
         int64_t dst[S2DQ_PIECES]
         int64_t runs, run_pieces
@@ -98,6 +98,7 @@ cdef extern from "_micro/tile.h" nogil:
         uint8_t low[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         uint8_t high[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
+        uint8_t tab[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
     void s2dq_tile_choose(s2dq_tile *tile) noexcept
     ctypedef struct s2dq_network:
         int64_t levels, loads, stores, far
@@ -106,9 +107,16 @@ cdef extern from "_micro/tile.h" nogil:
         uint8_t table[4][2][S2DQ_REGISTER_BYTES]
     ctypedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
                                          const s2dq_axis *loops) noexcept nogil
+    ctypedef struct s2dq_line:
+        int64_t slope, more, less, doublings
+    ctypedef struct s2dq_lines:
+        pass
     ctypedef struct s2dq_filling:
         uint8_t keep[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         uint8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
+        const s2dq_lines *lines
+    void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, const s2dq_tile *tile, const uint8_t *fill,
+                        uint8_t flip, const s2dq_line *table) noexcept
     ctypedef void (*s2dq_tile_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
                                       const s2dq_filling *filling, const s2dq_axis *loops) noexcept nogil
     ctypedef void (*s2dq_tile_edge_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
@@ -136,6 +144,7 @@ cdef extern from "_micro/dispatch.h" nogil:
                       s2dq_carry *carry) noexcept nogil
         void (*flush)(s2dq_carry *carry) noexcept nogil
         int short_rows
+        int lines
     s2dq_kernels s2dq_kernels_of(int isa) noexcept
 
 cdef extern from "_micro/portable.h" nogil:
@@ -191,6 +200,9 @@ cdef enum:
     BUFFER_Y = 1
     BUFFER_T = 2
     BUFFER_F = 3
+    TABLE = 1                    # how bytes are looked up: in tables, as they lie,
+    FLIP = 2                     # as bytes with some bits turned,
+    LINE = 3                     # or as arithmetic that comes to the same
     SEQUENCE = -1                # of lines past the caches, in one run over all loops
     SEEN_AXES = 16               # calls with more are not remembered
     MEMO_CALLS = 64              # arguments an operator remembers
@@ -222,9 +234,10 @@ cdef s2dq_kernels KERNELS
 cdef s2dq_filling NO_FILLING         # everything kept
 memset(NO_FILLING.keep, 255, sizeof(NO_FILLING.keep))
 memset(NO_FILLING.fill, 0, sizeof(NO_FILLING.fill))
+NO_FILLING.lines = NULL
 
 cdef struct Box:
-    int source, target, lookup, count
+    int source, target, lookup, count, number
     int64_t src_offset, dst_offset, tab_offset, width
     int64_t lanes, lane          # bytes of fill behind each run, and of the fill's element
     s2dq_axis *axes
@@ -253,6 +266,7 @@ cdef struct Buffers:
     const uint8_t *fill
     const uint8_t *fill_high
     const uint8_t *tables
+    const s2dq_filling *fillings  # of every box, where tiles look bytes up
 
 
 cdef bint worth_fetching(const s2dq_tile *tile) noexcept nogil:
@@ -281,7 +295,7 @@ cdef class Program:
     cdef s2dq_axis *axes
     cdef s2dq_tile *tiles
     cdef s2dq_network *networks
-    cdef int count
+    cdef int count, all_boxes
     cdef int64_t low, high       # what is read of X, seen from its first element
     cdef readonly int64_t scratch
     cdef readonly int64_t nbytes
@@ -318,6 +332,7 @@ cdef class Program:
             segment.box = &self.boxes[boxes]
             for _ in range(segment.boxes):
                 box = &self.boxes[boxes]
+                box.number = boxes
                 boxes += 1
                 box.source = <int>table[at]
                 box.target = <int>table[at + 1]
@@ -351,6 +366,9 @@ cdef class Program:
                     box.stream = table[at]
                     at += 1
                     self._read_tile(table, &at, box.tile)
+                    if box.lookup:
+                        box.tile.mapped = box.lookup == LINE
+                        box.tile.fills += box.lookup == FLIP  # as kernels see it
                     self._reads(box, box.tile.src, box.tile.inputs, box.tile.loads)
                 if box.source == BUFFER_X:
                     self._reach(segment, box)
@@ -361,6 +379,7 @@ cdef class Program:
             self.nbytes += segment.rows * segment.row_bytes
         for k in range(tiles):
             self.tiles[k].far = self.nbytes >= FAR and worth_fetching(&self.tiles[k])
+        self.all_boxes = boxes
         for k in range(boxes):
             box = &self.boxes[k]
             if box.tile:
@@ -454,6 +473,7 @@ cdef class Program:
             self._read_register(table, &here, tile.low[k])
             self._read_register(table, &here, tile.high[k])
             self._read_register(table, &here, <uint8_t *>tile.fill[k])
+            self._read_register(table, &here, tile.tab[k])
             for part in range(S2DQ_REGISTER_BYTES):
                 tile.fills += tile.fill[k][part] >= 0
         s2dq_tile_choose(tile)
@@ -594,18 +614,14 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
     cdef Tiling tiling
     cdef s2dq_carry carry
     cdef s2dq_axis loops[2 * MAX_AXES]
-    cdef int k, lane
+    cdef int k
     if box.tile or box.network:
         tiling.filling = &NO_FILLING
-        if box.tile and box.tile.fills:
-            memset(filling.keep, 255, sizeof(filling.keep))
-            memset(filling.fill, 0, sizeof(filling.fill))
+        if box.lookup:
+            tiling.filling = &buffers.fillings[box.number]
+        elif box.tile and box.tile.fills:
             tiling.filling = &filling
-            for k in range(box.tile.outputs):
-                for lane in range(S2DQ_REGISTER_BYTES):
-                    if box.tile.fill[k][lane] >= 0:
-                        filling.keep[k][lane] = 0
-                        filling.fill[k][lane] = buffers.fill[box.tile.fill[k][lane]]
+            s2dq_tile_fill(&filling, NULL, box.tile, buffers.fill, 0, NULL)
         tiling.box = box
         if box.stream > 0:
             memset(&carry, 0, sizeof(carry))
@@ -746,8 +762,45 @@ cdef int64_t share_out(Program program, Segment *segments, int team) noexcept no
     return tasks
 
 
+cdef class Lookups:
+    """What the tiles of a program make of the bytes they look up; immutable, shared between threads.
+
+    Parameters
+    ----------
+    program : Program
+    fill : bytes
+        Fill values, as for `run`.
+    kind, tables, lines, flip
+        Of a `_lookup.Lookup`.
+    """
+
+    cdef s2dq_filling *fillings
+    cdef const uint8_t[::1] tables
+
+    def __cinit__(self, Program program not None, bytes fill not None, kind, const uint8_t[::1] tables not None,
+                  const int64_t[:, ::1] lines not None, int flip):
+        cdef int64_t fillings = program.all_boxes * sizeof(s2dq_filling)
+        cdef const s2dq_line *line = <const s2dq_line *>&lines[0, 0]
+        cdef s2dq_lines *own
+        cdef Box *box
+        cdef int k
+        self.tables = tables
+        self.fillings = <s2dq_filling *>malloc(max(1, fillings + program.all_boxes * <int64_t>sizeof(s2dq_lines)))
+        if not self.fillings:
+            raise MemoryError("no memory for the lookups")
+        for k in range(program.all_boxes):
+            box = &program.boxes[k]
+            if box.lookup and box.tile:
+                own = <s2dq_lines *>(<uint8_t *>self.fillings + fillings) + k if box.lookup == LINE else NULL
+                s2dq_tile_fill(&self.fillings[k], own, box.tile, <const uint8_t *>PyBytes_AS_STRING(fill),
+                               <uint8_t>flip, line + box.tab_offset // 256)
+
+    def __dealloc__(self):
+        free(self.fillings)
+
+
 def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not None, const uint8_t[::1] fill not None,
-        const uint8_t[::1] tables, int num_threads):
+        Lookups lookups, int num_threads):
     """Run a program on a pair of arrays.
 
     Parameters
@@ -757,8 +810,8 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
         Of the shapes, strides and element width the program was made for; not overlapping, `out` C-contiguous.
     fill : buffer of bytes
         Lane element, then the pad element or one per channel.
-    tables : buffer of bytes or None
-        256 bytes per channel, for programs that look bytes up.
+    lookups : Lookups or None
+        For programs that look bytes up: of the same program and fill values.
     num_threads : int
         Size of the team wanted; 0 leaves it to the setter, the environment and OpenMP.
 
@@ -772,8 +825,16 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
     buffers.y = <uint8_t *>cnp.PyArray_DATA(out)
     buffers.fill = &fill[0]
     buffers.fill_high = buffers.fill + fill.shape[0]
-    buffers.tables = &tables[0] if tables is not None else buffers.fill  # never read without lookups
+    look_up(&buffers, lookups)
     execute(program, &buffers, num_threads)
+
+
+cdef void look_up(Buffers *buffers, Lookups lookups) noexcept:
+    buffers.tables = buffers.fill  # never read without lookups
+    buffers.fillings = NULL
+    if lookups is not None:
+        buffers.tables = &lookups.tables[0]
+        buffers.fillings = lookups.fillings
 
 
 cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
@@ -847,6 +908,7 @@ cdef class Seen:
         The arrays of the call, checked, with at most `SEEN_AXES` axes.
     program : Program
     fill : bytes
+    lookups : Lookups or None
     key : tuple
         The frozen arguments of the call.
     """
@@ -856,13 +918,14 @@ cdef class Seen:
     cdef cnp.npy_intp strides[SEEN_AXES]
     cdef cnp.npy_intp out_shape[SEEN_AXES]
     cdef int64_t low, high       # where the elements of x lie, seen from the first
-    cdef cnp.dtype dtype
+    cdef cnp.dtype dtype, out_dtype
     cdef bytes fill
     cdef Program program
+    cdef Lookups lookups
     cdef tuple key
 
     def __cinit__(self, cnp.ndarray x not None, cnp.ndarray out not None, Program program not None,
-                  bytes fill not None, tuple key not None):
+                  bytes fill not None, Lookups lookups, tuple key not None):
         cdef int k
         self.ndim, self.out_ndim = cnp.PyArray_NDIM(x), cnp.PyArray_NDIM(out)
         for k in range(self.ndim):
@@ -874,7 +937,8 @@ cdef class Seen:
         self.high += cnp.PyArray_ITEMSIZE(x)
         for k in range(self.out_ndim):
             self.out_shape[k] = cnp.PyArray_DIM(out, k)
-        self.dtype, self.fill, self.program, self.key = x.dtype, fill, program, key
+        self.dtype, self.out_dtype = x.dtype, out.dtype
+        self.fill, self.program, self.lookups, self.key = fill, program, lookups, key
 
     cdef bint fits(self, cnp.ndarray x):
         cdef int k
@@ -886,8 +950,8 @@ cdef class Seen:
         return True
 
     cdef cnp.ndarray _fresh(self):
-        Py_INCREF(self.dtype)  # the next line takes one reference
-        return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr *>self.dtype, self.out_ndim, self.out_shape,
+        Py_INCREF(self.out_dtype)  # the next line takes one reference
+        return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr *>self.out_dtype, self.out_ndim, self.out_shape,
                                     NULL, NULL, 0, NULL)
 
     cdef cnp.ndarray _kept(self):
@@ -909,7 +973,7 @@ cdef class Seen:
                 return self._fresh() if self.program.nbytes < KEEP_MEMORY else self._kept()
             except MemoryError:
                 return None
-        if type(out) is not cnp.ndarray or <void *>cnp.PyArray_DESCR(out) != <void *>self.dtype:
+        if type(out) is not cnp.ndarray or <void *>cnp.PyArray_DESCR(out) != <void *>self.out_dtype:
             return None
         if cnp.PyArray_NDIM(out) != self.out_ndim or not cnp.PyArray_IS_C_CONTIGUOUS(out):
             return None
@@ -932,7 +996,7 @@ cdef class Seen:
             buffers.y = <uint8_t *>cnp.PyArray_DATA(result)
             buffers.fill = <const uint8_t *>PyBytes_AS_STRING(self.fill)
             buffers.fill_high = buffers.fill + PyBytes_GET_SIZE(self.fill)
-            buffers.tables = buffers.fill
+            look_up(&buffers, self.lookups)
             execute(self.program, &buffers, threads)
         return result
 
@@ -944,7 +1008,8 @@ cdef class Memo:
     ----------
     check : callable
         ``check(x, out, num_threads, arguments)`` for a call not seen before: checks it, runs it, and returns
-        ``(result, program, fill)``, with None for the program where there is nothing to remember.
+        ``(result, x as read, out as written, program, fill, lookups)``, with None for the program where there is
+        nothing to remember.
 
     Notes
     -----
@@ -988,12 +1053,12 @@ cdef class Memo:
         # objects, which may themselves be lists to pad with.
         if key is not None and not x.dtype.hasobject:
             try:
-                returned, view, written, program, fill = self.check(x, out, num_threads, key)
+                returned, view, written, program, fill, lookups = self.check(x, out, num_threads, key)
             except Exception:
                 pass
             else:
                 if program is not None and max(cnp.PyArray_NDIM(view), cnp.PyArray_NDIM(written)) <= SEEN_AXES:
-                    self._remember(key, view, Seen(view, written, program, fill, key))
+                    self._remember(key, view, Seen(view, written, program, fill, lookups, key))
                 return returned
         # Also for the message of a call that failed: it shows the arguments as the caller wrote them.
         return self.check(x, out, num_threads, arguments)[0]
@@ -1252,7 +1317,7 @@ def tile_means():
     """What the instruction set in use does with tiles: the fields of `_plan.Means`, or None where it has none."""
     if KERNELS.tile == NULL:
         return None
-    return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0
+    return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0, KERNELS.lines != 0
 
 
 def available_isas():

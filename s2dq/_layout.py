@@ -78,8 +78,9 @@ class DepthProblem(NamedTuple):
     `steps` are the byte steps of the source; `batch`, `blocks` (extents on the block side) and `channels` (logical
     count on the space side) give the sizes; `lo` and `space` are the start and the extent of the window that the
     space tensor leaves of the padded or uncropped axes. `tables` tells how many lookup tables the bytes go through
-    (none, one for all channels, or one a channel), `pads` how many pad values there are (1 or one a channel);
-    `reverse` reads the channels of the source backwards.
+    (none, one for all channels, or one a channel) and `lookup` how ("", or "table", "flip" or "line": see
+    `_lookup.Lookup`), `pads` how many pad values there are (1 or one a channel); `reverse` reads the channels of the
+    source backwards.
     """
 
     to_depth: bool
@@ -100,6 +101,7 @@ class DepthProblem(NamedTuple):
     tables: int = 0
     pads: int = 1
     reverse: bool = False
+    lookup: str = ""
 
 
 class BatchProblem(NamedTuple):

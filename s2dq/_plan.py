@@ -26,12 +26,16 @@ from math import prod
 from typing import NamedTuple
 
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
-from s2dq._tiles import LINE, TILE, Axis, Network, Pattern, Tile, tile_of
+from s2dq._tiles import LINE, TABLE, TILE, Axis, Entry, Network, Pattern, Tile, tile_of
 
 # Buffers a box reads or writes. X is the source and Y the result; T is a scratch row of the running thread;
 # F holds fill values: the lane element first, then one pad element or one per channel.
 X, Y, T, F = range(4)
 _BUFFER_NAMES = "XYTF"
+
+# How bytes are looked up on their way: not at all, in their tables, or in tiles by turning some bits of them or by
+# arithmetic that comes to the same.
+LOOKUPS = ("", "table", "flip", "line")
 
 SEQUENCE = -1  # all loops of a box write one run, turn after turn
 
@@ -85,7 +89,7 @@ class Move(NamedTuple):
     windows: tuple[Window, ...]
     src_offset: int = 0
     dst_offset: int = 0
-    lookup: bool = False
+    lookup: str = ""
 
 
 def show_axis(axis: Axis) -> str:
@@ -101,13 +105,13 @@ class Box(NamedTuple):
     dst_offset: int
     width: int
     axes: tuple[Axis, ...]
-    lookup: bool = False
+    lookup: str = ""
     tab_offset: int = 0
     lanes: int = 0  # bytes behind each run of the result that get the lane element, so many at a time:
     lane: int = 0
     tile: Tile | Network | None = None
     stream: int = 0  # where the result goes past the caches: indices in a turn of the innermost loop, or SEQUENCE
-    pattern: Pattern = ((0, 0, 0),)
+    pattern: Pattern = ((0, 0, 0, 0),)
 
     def __str__(self) -> str:
         loops = " ".join(map(show_axis, self.axes))
@@ -147,7 +151,7 @@ class Plan(NamedTuple):
                 table += axis
             for box in segment.boxes:
                 table += [box.source, box.target, box.src_offset, box.dst_offset, box.width]
-                table += [box.lookup, box.tab_offset, box.lanes, box.lane, len(box.axes)]
+                table += [LOOKUPS.index(box.lookup), box.tab_offset, box.lanes, box.lane, len(box.axes)]
                 for axis in box.axes:
                     table += axis
                 table.append(0 if box.tile is None else 2 if isinstance(box.tile, Network) else 1)
@@ -288,20 +292,21 @@ def box_of(move: Move, what: str, ranges: Ranges, *, grow: bool = True) -> Box:
         dst_offset += start * atom.dst
         tab_offset += start * tab
         axes.append(Axis(stop - start, src, atom.dst, tab))
-    lookup = move.lookup and what == "copy"
-    width, loops = canonical(axes, move.width, grow=grow and not lookup)
+    lookup = move.lookup if what == "copy" else ""
+    width, loops = canonical(axes, move.width, grow=grow and lookup != "table")
     return Box(source, move.target, src_offset, dst_offset, width, loops, lookup, tab_offset)
 
 
 def pattern_box(move: Move, digits: tuple[str, ...], ragged: Ranges, lanes: list[Ranges]) -> Box:
     """One box for the lanes of a ragged word that hold values and those that are filled."""
     around = {name: (0, 1) if name in digits else span for name, span in ragged.items()}
-    entries: list[tuple[int | None, int, int]] = []
+    entries: list[Entry] = []
     for filled, part in ((False, ragged), *((True, part) for part in lanes)):
         for values in product(*(range(*part[name]) for name in digits)):
             steps = [(value, move.atoms[name]) for value, name in zip(values, digits)]
             src = None if filled else sum(value * atom.src for value, atom in steps)
-            entries.append((src, sum(value * atom.dst for value, atom in steps), 0))
+            table = 0 if filled else sum(value * atom.tab for value, atom in steps) // TABLE
+            entries.append((src, sum(value * atom.dst for value, atom in steps), 0, table))
     return box_of(move, "copy", around, grow=False)._replace(pattern=tuple(entries))
 
 
@@ -325,7 +330,7 @@ def tile_boxes(move: Move) -> Iterator[Box]:
         box = None
         if ragged and lanes and count * move.width <= TILE:
             box = pattern_box(move, digits, ragged[0], lanes)
-        if box is None or tile_of(box.axes, box.width, box.pattern) is None:
+        if box is None or not fits_tiles(box):
             alone += group
             continue
         yield box
@@ -373,20 +378,27 @@ def loop_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
 
 
 class Means(NamedTuple):
-    """What kernels can do with tiles: run networks, and store past the caches; and whether short rows do without."""
+    """What kernels can do with tiles: run networks, store past the caches; do without for short rows; look bytes up."""
 
     networks: bool
     streams: bool
     short_rows: bool
+    lines: bool  # through lines in tiles
 
     def for_result(self, nbytes: int) -> "Means":
         """The same for a result of this size: only large ones go past the caches."""
         return self._replace(streams=self.streams and nbytes >= _STREAM_BYTES)
 
 
+def fits_tiles(box: Box) -> bool:
+    return tile_of(box.axes, box.width, box.pattern, mapped=box.lookup == "line") is not None
+
+
 def tiled(box: Box, means: Means) -> Iterator[Segment]:
     """The segments of a box that moves as tiles; all but the first are what its row axes leave over."""
-    tile, loops = tile_of(box.axes, box.width, box.pattern, means.networks)
+    if box.lookup:  # what looks bytes up is neither a network nor a stream
+        means = means._replace(networks=False, streams=means.streams and box.lookup == "flip")
+    tile, loops = tile_of(box.axes, box.width, box.pattern, means.networks, box.lookup == "line")
     loops = list(loops)
     innermost = loops[-1] if loops else None
     size = box.width * len(box.pattern) * prod(axis.extent for axis in box.axes)
@@ -470,18 +482,39 @@ def in_short_rows(box: Box) -> bool:
     return False
 
 
+def by_table(box: Box) -> Iterator[Box]:
+    """A box for each lookup table where tables are counted along planes: a tile goes through the same ones always."""
+    for k, axis in enumerate(box.axes):
+        if axis.tab and min(abs(axis.src), abs(axis.dst)) >= LINE:
+            rest = box.axes[:k] + box.axes[k + 1:]
+            for i in range(axis.extent):
+                moved = box._replace(
+                    axes=rest,
+                    src_offset=box.src_offset + i * axis.src,
+                    dst_offset=box.dst_offset + i * axis.dst,
+                    tab_offset=box.tab_offset + i * axis.tab,
+                )
+                yield from by_table(moved)
+            return
+    yield box
+
+
 def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
     """A plan of one move that writes `nbytes`."""
-    if not tiles or move.lookup:
+    if not tiles or move.lookup == "table":
+        move = move._replace(lookup=move.lookup and "table")
         return Plan(tuple(segment_of(box) for box in boxes_of(move)), 0)
     tiles = tiles.for_result(nbytes)
     segments: list[Segment] = []
     boxes = list(tile_boxes(move))
+    boxes = [part for box in boxes for part in by_table(box)]
+    if move.lookup and any(not fits_tiles(box) for box in boxes if box.lookup):
+        return direct(move._replace(lookup="table"), tiles, nbytes)
     for box in boxes:
         box = box if tiles.streams else widened(box)
         size = box.width * prod(axis.extent for axis in box.axes)
         scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES and len(box.pattern) == 1
-        if box.width >= _WIDE_BYTES or scrap or (tiles.short_rows and in_short_rows(box)):
+        if not box.lookup and (box.width >= _WIDE_BYTES or scrap or (tiles.short_rows and in_short_rows(box))):
             segments.append(segment_of(box))
         else:
             segments += tiled(box, tiles)
@@ -543,6 +576,8 @@ def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
     """Plan a space-to-depth or depth-to-space call; `tiles` says what the kernels can do with tiles, if anything."""
     if 0 in problem.dst_shape:
         return Plan((), 0)
+    if problem.lookup == "line" and not (tiles and tiles.lines):
+        problem = problem._replace(lookup="table")
     move = _depth_move(problem)
     if move:
         return direct(move, tiles, prod(problem.dst_shape) * problem.itemsize)
@@ -626,7 +661,7 @@ def _depth_move(p: DepthProblem) -> Move | None:
         windows.append(Window(names, 0, slots, "skip"))
 
     offsets = (space_offset, 0) if p.to_depth else (0, space_offset)
-    return Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets, lookup=p.tables > 0)
+    return Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets, lookup=p.lookup)
 
 
 class _Region(NamedTuple):
@@ -658,7 +693,7 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
     space_lanes, deep_lanes = (p.src_lanes, p.dst_lanes) if p.to_depth else (p.dst_lanes, p.src_lanes)
     count = p.channels * prod(p.block)
     slots = words(count, p.dst_lanes) * p.dst_lanes if p.to_depth else count
-    if p.tables or slots * p.itemsize > TILE or (1 + p.pads) * p.itemsize > 127:
+    if p.lookup == "table" or slots * p.itemsize > TILE or (1 + p.pads) * p.itemsize > 127:
         return None
     digits, weights = _deep_digits(p)
     extents = dict(digits)
@@ -666,7 +701,8 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
 
     segments: list[Segment] = []
     for regions in product(*(_regions(*axis) for axis in zip(p.blocks, p.block, p.lo, p.space))):
-        entries: list[tuple[int | None, int, int]] = []
+        entries: list[Entry] = []
+        rows: list[tuple] = []  # of the entries: where in the block they come from, but for its innermost axis
         for slot in range(slots):
             index = {name: slot // weights[name] % extents[name] for name, _ in digits}
             inside = slot < count
@@ -677,15 +713,17 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
                 space_offset += index[name] * space[name]
                 seen = seen and region.lo <= index[name] < region.hi
             fill = 0 if not inside else p.itemsize * (1 + (index["c"] if p.pads > 1 else 0))
+            table = index["c"] if p.tables > 1 else 0
             if p.to_depth:
-                entries.append((space_offset if inside and seen else None, deep_offset, fill))
+                entries.append((space_offset if inside and seen else None, deep_offset, fill, table))
+                rows.append(tuple(index[name] for name in spatial[:-1]))
             elif seen:
-                entries.append((deep_offset, space_offset, 0))
+                entries.append((deep_offset, space_offset, 0, table))
         if not p.to_depth and all(region.lo < region.hi for region in regions):
             for c in range(p.channels, spare):  # spare lanes of the space tensor
                 for offsets in product(*(range(region.lo, region.hi) for region in regions)):
                     place = sum(offset * space[name] for name, offset in zip(spatial, offsets))
-                    entries.append((None, place + lane_offset(space, c, space_lanes), 0))
+                    entries.append((None, place + lane_offset(space, c, space_lanes), 0, 0))
         if not entries:
             continue
         space_offset = _first_channel(p, space) if p.reverse else 0
@@ -698,16 +736,37 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
             deep_offset += region.start * deep[name]
         offsets = (space_offset, deep_offset) if p.to_depth else (deep_offset, space_offset)
         _, loops = canonical(axes, p.itemsize, grow=False)
-        pattern = tuple(entries)
-        box = Box(X, Y, *offsets, p.itemsize, loops, pattern=pattern)
-        if all(source is None for source, _, _ in entries):
-            loops = tuple(axis._replace(src=0) for axis in loops)
-            pattern = tuple((fill, target, 0) for _, target, fill in entries)
-            box = box._replace(source=F, src_offset=0, axes=loops, pattern=pattern)
-        if tile_of(box.axes, p.itemsize, box.pattern) is None:
+        read = p.to_depth and any(entry[0] is not None for entry in entries)
+        parts = by_words(entries, rows, p.dst_lanes) if read else [entries]
+        boxes = [pattern_of(Box(X, Y, *offsets, p.itemsize, loops, p.lookup, pattern=tuple(part))) for part in parts]
+        if not all(map(fits_tiles, boxes)):
             return None
-        segments += tiled(box, tiles.for_result(prod(p.dst_shape) * p.itemsize))
+        for box in boxes:
+            segments += tiled(box, tiles.for_result(prod(p.dst_shape) * p.itemsize))
     return Plan(tuple(segments), 0)
+
+
+def by_words(entries: list[Entry], rows: list[tuple], lanes: int) -> list[list[Entry]]:
+    """The entries of a block, apart where whole words come from one row of it: rows are far from each other."""
+    if len(set(rows)) == 1:
+        return [entries]
+    words_of = [entries[k:k + lanes] for k in range(0, len(entries), lanes)]
+    rows_of = [set(rows[k:k + lanes]) for k in range(0, len(entries), lanes)]
+    if max(map(len, rows_of)) > 1:
+        return [entries]
+    parts: dict[tuple, list[Entry]] = {}
+    for word, (row,) in zip(words_of, rows_of):
+        parts.setdefault(row, []).extend(word)
+    return list(parts.values())
+
+
+def pattern_of(box: Box) -> Box:
+    """A box of a pattern; where nothing of it is read, its fill values are the source."""
+    if any(entry[0] is not None for entry in box.pattern):
+        return box
+    loops = tuple(axis._replace(src=0) for axis in box.axes)
+    pattern = tuple((fill, target, 0, 0) for _, target, fill, _ in box.pattern)
+    return box._replace(source=F, src_offset=0, lookup="", axes=loops, pattern=pattern)
 
 
 def lane_offset(steps: dict[str, int], channel: int, lanes: int) -> int:
@@ -813,7 +872,7 @@ def _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset) -> 
     if deep % packed_lanes:
         packed_windows.append(Window(("cb", "v"), 0, deep, "lane" if p.to_depth else "skip"))
 
-    def move(side, windows, into_scratch, offset, lookup=False):
+    def move(side, windows, into_scratch, offset, lookup=""):
         atoms = {
             name: Atom(extent, *((outside, inside) if into_scratch else (inside, outside)), pad, tab)
             for name, (extent, outside, inside, pad, tab) in side.items()
@@ -824,7 +883,7 @@ def _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset) -> 
 
     if p.to_depth:
         return (
-            move(space_side, space_windows, True, src_offset + space_offset, p.tables > 0),
+            move(space_side, space_windows, True, src_offset + space_offset, p.lookup and "table"),
             move(packed_side, packed_windows, False, dst_offset),
         )
     return (

@@ -19,8 +19,10 @@ from typing import NamedTuple
 
 REGISTER = 64
 REGISTERS = 4
+MAPPED_REGISTERS = 3  # of the result, where bytes are computed on their way: each needs six more for constants
 TILE = REGISTER * REGISTERS  # bytes
 NETWORK = 16 * REGISTER
+TABLE = 256  # bytes of a lookup table
 LINE = 64
 
 # Cycles on Zen 5, by the width of a piece.
@@ -85,6 +87,7 @@ class Output(NamedTuple):
     high: bytes
     upper: int
     fill: tuple[int, ...]
+    tab: bytes = bytes(REGISTER)
 
 
 class Tile(NamedTuple):
@@ -108,7 +111,7 @@ class Tile(NamedTuple):
         table += self.dst.runs()
         for output in self.outputs:
             table.append(_signed(output.upper))
-            for part in (output.low, output.high, bytes(k & 255 for k in output.fill)):
+            for part in (output.low, output.high, bytes(k & 255 for k in output.fill), output.tab):
                 table += [int.from_bytes(part[k:k + 8], "little", signed=True) for k in range(0, REGISTER, 8)]
         return table
 
@@ -200,8 +203,12 @@ def positions(side: Side) -> dict[int, int]:
     }
 
 
-def build(pairs: list[tuple[int | None, int, int]], load: int, store: int) -> Tile | None:
-    """The tile that moves byte ``src`` to byte ``dst`` for every ``(src, dst, fill)``.
+# ``(source or None, destination, fill, lookup table)`` of a byte or a granule
+Entry = tuple[int | None, int, int, int]
+
+
+def build(pairs: list[Entry], load: int, store: int) -> Tile | None:
+    """The tile that moves byte ``src`` to byte ``dst`` for every ``(src, dst, fill, table)``.
 
     Where `src` is None the byte at offset `fill` of the fill values is written. None where registers do not suffice.
     """
@@ -211,13 +218,16 @@ def build(pairs: list[tuple[int | None, int, int]], load: int, store: int) -> Ti
         return None
     src = in_pairs(src, dst, pairs)
     where = positions(src)
-    sources = {dst_byte: (where.get(src_byte, 0), src_byte is None, fill) for src_byte, dst_byte, fill in pairs}
-    outputs = [(bytearray(REGISTER), bytearray(REGISTER), [-1] * REGISTER) for _ in range(dst.registers)]
+    sources = {pair[1]: (where.get(pair[0], 0), pair[0] is None, *pair[2:]) for pair in pairs}
+    outputs = [
+        (bytearray(REGISTER), bytearray(REGISTER), [-1] * REGISTER, bytearray(REGISTER)) for _ in range(dst.registers)
+    ]
     upper = [0] * dst.registers
     for dst_byte, at in positions(dst).items():
         register, lane = divmod(at, REGISTER)
-        source, filled, fill = sources[dst_byte]
-        low, high, fills = outputs[register]
+        source, filled, fill, table = sources[dst_byte]
+        low, high, fills, tables = outputs[register]
+        tables[lane] = table
         if source >= 2 * REGISTER:
             high[lane] = source - 2 * REGISTER
             upper[register] |= 1 << lane
@@ -226,7 +236,8 @@ def build(pairs: list[tuple[int | None, int, int]], load: int, store: int) -> Ti
         if filled:
             fills[lane] = fill
     made = tuple(
-        Output(bytes(low), bytes(high), bits, tuple(fills)) for (low, high, fills), bits in zip(outputs, upper)
+        Output(bytes(low), bytes(high), bits, tuple(fills), bytes(tables))
+        for (low, high, fills, tables), bits in zip(outputs, upper)
     )
     return Tile(src, dst, made)
 
@@ -236,7 +247,7 @@ _PAIRS = {(3, 2): ((0, 1),), (3, 3): ((0, 1, 2),), (3, 4): ((0, 0, 1, 1),), (4, 
           (4, 4): ((0, 0, 2, 2), (0, 2, 0, 2))}
 
 
-def in_pairs(src: Side, dst: Side, pairs: list[tuple[int | None, int, int]]) -> Side:
+def in_pairs(src: Side, dst: Side, pairs: list[Entry]) -> Side:
     """The source registers in an order that lets every output come from two neighbours, where there is one.
 
     Such an output takes one shuffle, any other one two.
@@ -244,7 +255,7 @@ def in_pairs(src: Side, dst: Side, pairs: list[tuple[int | None, int, int]]) -> 
     ways = _PAIRS.get((src.registers, dst.registers), ())
     came, goes = positions(src), positions(dst)
     needed = [set() for _ in range(dst.registers)]
-    for source, target, _ in pairs:
+    for source, target, *_ in pairs:
         if source is not None:
             needed[goes[target] // REGISTER].add(came[source] // REGISTER)
     if not ways or max(map(len, needed)) > 2:
@@ -342,14 +353,16 @@ def part_extents(extent: int, room: int) -> tuple[int, ...]:
     return tuple(sorted({*(part for part in _PARTS if part <= most), *(part for part in even if 2 <= part <= most)}))
 
 
-def best_shape(axes: list[Axis]) -> Shape:
-    """The cheapest tile by the model."""
+def best_shape(axes: list[Axis], most: int = TILE) -> Shape | None:
+    """The cheapest tile by the model, of `most` bytes of the result."""
     orders = tuple(
         sorted(range(len(axes)), key=lambda k: (axes[k][side] == 0, abs(axes[k][side]))) for side in (1, 2)
     )
     best = None
     masked = price(_MASKED, prod(axis.extent for axis in axes)) or 1.0
     for counts in candidates(axes, orders):
+        if any(axis.tab and count != axis.extent for axis, count in zip(axes, counts)):
+            continue  # a tile's bytes go through the same tables at every turn
         src_runs, src_span = run_of(axes, counts, orders[0], 1)
         dst_runs, dst_span = run_of(axes, counts, orders[1], 2)
         turns = [-(-axis.extent // count) for axis, count in zip(axes, counts)]
@@ -359,15 +372,17 @@ def best_shape(axes: list[Axis]) -> Shape:
         if best and tiles * fixed >= best.cost:
             continue
         load, load_cost = cheapest(_LOAD, cover_runs(src_runs, src_span), 1.0)
-        store, store_cost = cheapest(_STORE, cover_runs(dst_runs, dst_span), masked)
+        store, store_cost = cheapest(_STORE, cover_runs(dst_runs, dst_span), masked, most)
         cost = tiles * (fixed + load_cost + store_cost)
         if load and store and (best is None or cost < best.cost):
             best = Shape(counts, load, store, cost)
     return best
 
 
-def cheapest(costs: dict[int, float], cover: Callable[[int], tuple[int, bool]], masked: float) -> tuple[int, float]:
-    """The cheapest width of pieces whose registers suffice, or 0. Pieces with masks cost `masked` times as much.
+def cheapest(
+    costs: dict[int, float], cover: Callable[[int], tuple[int, bool]], masked: float, most: int = TILE
+) -> tuple[int, float]:
+    """The cheapest width of pieces of at most `most` bytes, or 0. Pieces with masks cost `masked` times as much.
 
     `cover` says for a width how many pieces there are, and whether all are full.
     """
@@ -375,7 +390,7 @@ def cheapest(costs: dict[int, float], cover: Callable[[int], tuple[int, bool]], 
     for width, cost in costs.items():
         pieces, full = cover(width)
         total = pieces * cost * (1.0 if full else masked)
-        if pieces * width <= TILE and total < best[1]:
+        if pieces * width <= most and total < best[1]:
             best = (width, total)
     return best
 
@@ -557,21 +572,26 @@ def line_count(side: Side) -> int:
     return len({offset // LINE for offset in side.offsets})
 
 
-Pattern = tuple[tuple[int | None, int, int], ...]
+Pattern = tuple[Entry, ...]
 
 
 @lru_cache(64)
 def tile_of(
-    axes: tuple[Axis, ...], width: int, pattern: Pattern = ((0, 0, 0),), networks: bool = False
+    axes: tuple[Axis, ...],
+    width: int,
+    pattern: Pattern = ((0, 0, 0, 0),),
+    networks: bool = False,
+    mapped: bool = False,
 ) -> tuple[Tile | Network, tuple[Loop, ...]] | None:
     """The tile program of a box: the tile, and its loops from the outermost on.
 
-    At every position of the axes the box moves the granules of the pattern, ``(source or None, destination, fill)``.
-    The bytes of a granule count as one more axis, the last, where the pattern is a single granule. None where a
-    pattern does not fit in the registers.
+    At every position of the axes the box moves the granules of the pattern. The bytes of a granule count as one more
+    axis, the last, where the pattern is a single granule. None where a pattern does not fit in the registers, or the
+    axes that lookup tables are counted along. `mapped` where bytes are computed on their way.
     """
     every = [*axes, Axis(width, 1, 1)]
-    shape = best_shape(every) if len(pattern) == 1 else best_pattern_shape(every, pattern)
+    most = MAPPED_REGISTERS * REGISTER if mapped else TILE
+    shape = best_shape(every, most) if len(pattern) == 1 else best_pattern_shape(every, pattern, most)
     if shape is None:
         return None
     if networks and len(pattern) == 1:
@@ -699,20 +719,20 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
     return Network(side(load, inside, leaving + kept, 1), side(store, into, coming + kept, 2), tuple(tables))
 
 
-def bytes_of(axes: list[Axis], counts: tuple[int, ...], pattern: Pattern) -> list[tuple[int | None, int, int]]:
-    """``(source or None, destination, fill)`` of every byte of a tile."""
-    offsets = [(0, 0)]
+def bytes_of(axes: list[Axis], counts: tuple[int, ...], pattern: Pattern) -> list[Entry]:
+    """Every byte of a tile."""
+    offsets = [(0, 0, 0)]
     for axis, count in zip(axes[:-1], counts[:-1]):
-        offsets = [(s + i * axis.src, d + i * axis.dst) for s, d in offsets for i in range(count)]
+        offsets = [(s + i * axis.src, d + i * axis.dst, t + i * axis.tab) for s, d, t in offsets for i in range(count)]
     return [
-        (None if source is None else s + source + byte, d + target + byte, fill + byte)
-        for s, d in offsets
-        for source, target, fill in pattern
+        (None if source is None else s + source + byte, d + target + byte, fill + byte, t // TABLE + table)
+        for s, d, t in offsets
+        for source, target, fill, table in pattern
         for byte in range(counts[-1])
     ]
 
 
-def best_pattern_shape(axes: list[Axis], pattern: Pattern) -> Shape | None:
+def best_pattern_shape(axes: list[Axis], pattern: Pattern, most: int = TILE) -> Shape | None:
     """The cheapest tile of a whole pattern and a part of one axis."""
     best = None
     ones = (1,) * (len(axes) - 1) + (axes[-1].extent,)
@@ -727,7 +747,7 @@ def best_pattern_shape(axes: list[Axis], pattern: Pattern) -> Shape | None:
         sources = sorted({pair[0] for pair in pairs if pair[0] is not None})
         targets = sorted(pair[1] for pair in pairs)
         load, load_cost = cheapest(_LOAD, cover_bytes(sources), 1.0)
-        store, store_cost = cheapest(_STORE, cover_bytes(targets), masked)
+        store, store_cost = cheapest(_STORE, cover_bytes(targets), masked, most)
         tiles = prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
         cost = tiles * (_TILE + load_cost + store_cost)
         if load and store and (best is None or cost < best.cost):

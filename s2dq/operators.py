@@ -33,7 +33,7 @@ Operator = TypeVar("Operator", bound=Callable)
 
 _means = _kernels.tile_means()
 _TILES = Means(*_means) if _means else None
-_SLACK = bytes(64)  # behind the fill values, so that kernels may read them in full registers
+SLACK = bytes(64)  # behind the fill values, so that kernels may read them in full registers
 
 
 @lru_cache(maxsize=1024)
@@ -54,9 +54,9 @@ def _memo(check, *head):
             _run_references(call)
         elif call.x.dtype.itemsize:
             program = program_of(call.problem)
-            fill = call.lane.tobytes() + call.pad.tobytes() + _SLACK
+            fill = call.lane.tobytes() + call.pad.tobytes() + SLACK
             _kernels.run(program, call.x, call.out, fill, None, call.num_threads)
-        return call.result, call.x, call.out, program, fill
+        return call.result, call.x, call.out, program, fill, None
 
     return _kernels.Memo(first)
 

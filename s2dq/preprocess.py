@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from s2dq import _kernels
+from s2dq._lookup import lookup_of
 from s2dq._validate import FrameSettings, frame_call, frame_margins, frame_settings
-from s2dq.operators import program_of
+from s2dq.operators import SLACK, program_of
 
 __all__ = ["Geometry", "Preprocessor"]
 
@@ -139,8 +140,10 @@ class Preprocessor:
             std=None if std is None else settings.std,
             num_threads=settings.num_threads or None,
         )
-        self.__dict__["_tables"] = _tables(settings)
-        self.__dict__["_fill"] = _fill(settings, self._tables)
+        tables = _tables(settings)
+        self.__dict__["_lookup"] = lookup_of(tables)
+        self.__dict__["_fill"] = _fill(settings, tables)
+        self.__dict__["_memo"] = _kernels.Memo(self._first)
 
     def __call__(self, frames, out=None):
         """Preprocess one frame or a batch.
@@ -178,10 +181,17 @@ class Preprocessor:
         array([[  7,   7],
                [114, 114]], dtype=uint8)
         """
+        return self._memo.call(frames, out, self.num_threads, ())
+
+    def _first(self, frames, out, num_threads, arguments):
+        """A call unlike the last ones."""
         call = frame_call("Preprocessor", self._settings, frames, out)
-        # A view of bytes: the tables already hold the bit patterns of the dtype.
-        _kernels.run(program_of(call.problem), call.x, call.out, self._fill, self._tables, call.num_threads)
-        return call.result
+        program = program_of(call.problem._replace(lookup=self._lookup.kind))
+        lookups = _kernels.Lookups(program, self._fill, *self._lookup)
+        _kernels.run(program, call.x, call.out, self._fill, lookups, call.num_threads)
+        # What is remembered is the caller's array, with or without N.
+        seen = frames if type(frames) is np.ndarray else call.x
+        return call.result, seen, call.out, program, self._fill, lookups
 
     def geometry(self, height, width):
         """Where a frame lies on the canvas.
@@ -240,7 +250,7 @@ def _rebuild(kind, keywords):
 
 
 def _tables(settings: FrameSettings) -> np.ndarray:
-    """One 256-byte table, or one per channel: the bit patterns of the quantized grey levels, read-only."""
+    """The quantized grey levels, shape (1, 256) or (channels, 256)."""
     count = settings.channels or 1
     levels = np.arange(256, dtype=np.float64)
     mean = np.broadcast_to(settings.mean, count)[:, np.newaxis]
@@ -249,14 +259,11 @@ def _tables(settings: FrameSettings) -> np.ndarray:
     with np.errstate(over="ignore"):  # infinities saturate like any other large value
         normalised = (levels * settings.rescale - mean) / std
         steps = np.rint(normalised / np.float64(np.float32(settings.scale)))
-    quantized = np.clip(steps + settings.zero_point, info.min, info.max).astype(settings.dtype)
-    tables = quantized.view(np.uint8).reshape(-1)
-    tables.flags.writeable = False
-    return tables
+    return np.clip(steps + settings.zero_point, info.min, info.max).astype(settings.dtype)
 
 
 def _fill(settings: FrameSettings, tables: np.ndarray) -> bytes:
     """Fill values of a run: the lane byte 0, then the pad level of each channel after its table."""
-    rows = tables.reshape(-1, 256)
+    rows = tables.view(np.uint8)
     levels = np.broadcast_to(settings.pad_value, len(rows))
-    return bytes([0, *(int(row[level]) for row, level in zip(rows, levels))])
+    return bytes([0, *(int(row[level]) for row, level in zip(rows, levels))]) + SLACK

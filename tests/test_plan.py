@@ -517,8 +517,8 @@ def test_checker_notices_a_lost_pattern_entry(monkeypatch, rng):
     """A tile made of all but the last byte of its pattern."""
     real = _plan.tile_of
 
-    def shorter(axes, width, pattern, *rest):
-        return real(axes, width, pattern[:-1] or pattern, *rest)
+    def shorter(axes, width, pattern, *rest, **others):
+        return real(axes, width, pattern[:-1] or pattern, *rest, **others)
 
     monkeypatch.setattr(_plan, "tile_of", shorter)
     with pytest.raises(AssertionError, match=r"\nspace_to_depth: shape"):

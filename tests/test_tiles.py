@@ -30,9 +30,9 @@ from s2dq._tiles import (
 )
 from tiles_by_hand import FILL, distinct, map_of_granules, map_of_segments, moved, run_of_tile, turns_of
 
-SINGLE = ((0, 0, 0),)
+SINGLE = ((0, 0, 0, 0),)
 WIDTHS = (1, 1, 1, 2, 3, 4, 6, 8, 12, 16)
-ALL_MEANS = Means(networks=True, streams=True, short_rows=True)
+ALL_MEANS = Means(networks=True, streams=True, short_rows=True, lines=True)
 KERNEL_MEANS = _kernels.tile_means() and Means(*_kernels.tile_means())
 needs_tiles = pytest.mark.skipif(not KERNEL_MEANS, reason="this instruction set runs no tile programs")
 
@@ -118,12 +118,12 @@ def random_pattern_box(rng, most):
     slots = int(rng.integers(2, 1 + min(40, 256 // width)))
     places = rng.permutation(slots + int(rng.integers(0, 4)))[:slots] * width
     pattern = tuple(
-        (None if filled else int(source) * width, int(place), int(fill) * width)
+        (None if filled else int(source) * width, int(place), int(fill) * width, 0)
         for filled, source, place, fill in zip(
             rng.random(slots) < 0.3, rng.integers(-40, 40, slots), places, rng.integers(0, 4, slots)
         )
     )
-    if all(source is None for source, _, _ in pattern):
+    if all(source is None for source, *_ in pattern):
         pattern = ((0, *pattern[0][1:]), *pattern[1:])
     axes = random_axes(rng, max(1, most // 256), 1, count=int(rng.integers(1, 4)))
     around = int(places.max()) + width
@@ -194,7 +194,7 @@ def random_pairs(rng, count):
     sources = rng.integers(-100, 120, count)
     filled = rng.random(count) < rng.choice((0, 0.2, 1))
     return [
-        (None if fill else int(src), int(dst), int(rng.integers(0, 128)) if fill else 0)
+        (None if fill else int(src), int(dst), int(rng.integers(0, 128)) if fill else 0, int(rng.integers(0, 9)))
         for src, dst, fill in zip(sources, targets, filled)
     ]
 
@@ -206,16 +206,18 @@ def test_build_moves_each_byte_where_it_is_told(rng):
         load, store = (int(rng.choice((16, 32, 64))) for _ in range(2))
         tile = build(pairs, load, store)
         sides = (
-            pieces_of({src for src, _, _ in pairs if src is not None}, load),
-            pieces_of([dst for _, dst, _ in pairs], store),
+            pieces_of({src for src, *_ in pairs if src is not None}, load),
+            pieces_of([dst for _, dst, *_ in pairs], store),
         )
         if max(side.registers for side in sides) > REGISTERS:
             assert tile is None
             continue
         built += 1
-        expected = [(dst, FILL - fill if src is None else src) for src, dst, fill in pairs]
+        expected = [(dst, FILL - fill if src is None else src) for src, dst, fill, _ in pairs]
         equal(distinct(run_of_tile(tile)), distinct(np.array(expected)), f"{pairs} {load} {store}")
         assert tile.nbytes == len(pairs) and (tile.src, tile.dst) == sides
+        tables = {dst: table for _, dst, _, table in pairs}
+        assert all(tile.outputs[at // 64].tab[at % 64] == tables[dst] for dst, at in positions(tile.dst).items())
     assert 100 < built < 400
 
 
@@ -252,13 +254,13 @@ def test_build_puts_registers_beside_each_other_that_an_output_comes_from(rng, i
         pairs = []
         for output, first in enumerate(firsts):
             pool = bytes_in[names[first]] + bytes_in[names[(first + 1) % inputs]]
-            pairs += [(int(source), 64 * output + lane, 0) for lane, source in enumerate(rng.choice(pool, 64))]
-        wanted = {source for source, _, _ in pairs}
+            pairs += [(int(source), 64 * output + lane, 0, 0) for lane, source in enumerate(rng.choice(pool, 64))]
+        wanted = {source for source, *_ in pairs}
         if pieces_of(wanted, load).registers < inputs:
             continue
         built += 1
         tile = build(pairs, load, 64)
-        equal(distinct(run_of_tile(tile)), distinct(np.array([(dst, src) for src, dst, _ in pairs])), str(pairs))
+        equal(distinct(run_of_tile(tile)), distinct(np.array([(dst, src) for src, dst, *_ in pairs])), str(pairs))
         found = registers_of(tile)
         neighbours = [
             all(came <= {k, (k + 1) % inputs} for came, k in zip(found, way, strict=True))
@@ -270,10 +272,10 @@ def test_build_puts_registers_beside_each_other_that_an_output_comes_from(rng, i
 
 
 def test_build_refuses_what_registers_cannot_hold():
-    far_apart = [(1000 * k, k, 0) for k in range(17)]
+    far_apart = [(1000 * k, k, 0, 0) for k in range(17)]
     assert build(far_apart, 16, 64) is None
     assert build(far_apart[:16], 16, 64) is not None
-    assert build([(dst, src, 0) for src, dst, _ in far_apart], 64, 16) is None
+    assert build([(dst, src, 0, 0) for src, dst, *_ in far_apart], 64, 16) is None
 
 
 @needs_tiles
@@ -303,7 +305,7 @@ def test_tile_table_is_as_long_as_the_kernels_expect(rng):
 def test_short_rows_of_two_streams_do_without_tiles(width, axes, short):
     box = Box(X, Y, 0, 0, width, tuple(Axis(*axis) for axis in axes))
     assert _plan.in_short_rows(box) == short
-    assert not _plan.in_short_rows(box._replace(pattern=((0, 0, 0), (None, 1, 0))))
+    assert not _plan.in_short_rows(box._replace(pattern=((0, 0, 0, 0), (None, 1, 0, 0))))
 
 
 @pytest.mark.parametrize("block", [2, 4])

@@ -20,16 +20,30 @@ static s2dq_kernels kernels;
 static s2dq_tile tile;
 static s2dq_network network;
 static s2dq_filling filling;
+static s2dq_lines lines;
 static s2dq_axis loops[S2DQ_TILE_LOOPS];
 
 /* ------------------------------------------------------------------------------------------ the plain executor */
+
+static uint8_t plain_line(int64_t value, int output, int lane)
+{
+    const int odd = lane % 2, word = lane / 2;
+    value = (value * 256 * lines.slope[output][odd][word] >> 16) + lines.more[output][odd][word];
+    value = (value > 65535 ? 65535 : value) - lines.less[output][odd][word];
+    if (value < 0) value = 0;
+    for (int turn = 0; turn < lines.doublings; turn++)
+        if (lines.twice[turn][output][odd][word]) value = 2 * value > 65535 ? 65535 : 2 * value;
+    return (uint8_t)(value >> 8);
+}
 
 static uint8_t plain_byte(const uint8_t *src, int output, int lane)
 {
     const int width = S2DQ_REGISTER_BYTES / (int)tile.loads, upper = tile.upper[output] >> lane & 1;
     const int from = upper ? 2 * S2DQ_REGISTER_BYTES + tile.high[output][lane] : tile.low[output][lane];
-    const uint8_t keep = filling.keep[output][lane];
-    return (keep ? src[tile.src[from / width] + from % width] & keep : 0) | filling.fill[output][lane];
+    const uint8_t fill = filling.fill[output][lane];
+    if (!filling.keep[output][lane]) return fill;
+    const uint8_t value = src[tile.src[from / width] + from % width];
+    return (tile.mapped ? plain_line(value, output, lane) : value) ^ fill;
 }
 
 static void plain_tile(uint8_t *dst, const uint8_t *src)
@@ -134,8 +148,19 @@ static void draw_tables(const int *there, int count)
     const int width = S2DQ_REGISTER_BYTES / (int)tile.stores;
     const int scattered = one_in(6), reach = one_in(3) ? count : (int)between(1, 40);
     const int filled = one_in(3) ? (int)between(1, 100) : 0;
+    tile.mapped = kernels.lines && tile.outputs < S2DQ_REGISTERS && one_in(2);
+    tile.fills = filled > 0;
     memset(filling.keep, 255, sizeof filling.keep);
-    memset(filling.fill, 0, sizeof filling.fill);
+    memset(filling.fill, tile.mapped || filled ? (int)draw() & 255 : 0, sizeof filling.fill);
+    filling.lines = &lines;
+    lines.doublings = one_in(2) ? 0 : between(1, S2DQ_DOUBLINGS);
+    for (size_t k = 0; k < sizeof lines.slope / 2; k++) {
+        (&lines.slope[0][0][0])[k] = (uint16_t)draw();
+        (&lines.more[0][0][0])[k] = one_in(2) ? 0 : (uint16_t)draw();
+        (&lines.less[0][0][0])[k] = one_in(2) ? 0 : (uint16_t)draw();
+        for (int turn = 0; turn < S2DQ_DOUBLINGS; turn++)
+            (&lines.twice[turn][0][0][0])[k] = one_in(2) ? 0 : 0xFFFF;
+    }
     for (int output = 0; output < tile.outputs; output++) {
         const int first = (int)between(0, count - 1);
         for (int lane = 0; lane < S2DQ_REGISTER_BYTES; lane++) {

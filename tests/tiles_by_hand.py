@@ -81,7 +81,7 @@ def map_of_granules(axes, pattern, width, first_src=0, first_dst=0):
     """What a box says: the granules of its pattern at every position of its axes."""
     entries = [
         (target + byte, FILL - fill - byte if source is None else source + byte)
-        for source, target, fill in pattern
+        for source, target, fill, _ in pattern
         for byte in range(width)
     ]
     src, dst = turns_of(axes)
@@ -93,7 +93,7 @@ def map_of_row(segment, turn_src, turn_dst):
     parts = []
     for box in segment.boxes:
         assert (box.target, box.source != 2) == (1, True), "chains go through a scratch row"
-        entries = run_of_tile(box.tile) if box.tile else map_of_granules((), ((0, 0, 0),), box.width)
+        entries = run_of_tile(box.tile) if box.tile else map_of_granules((), ((0, 0, 0, 0),), box.width)
         src, dst = turns_of(box.axes)
         part = moved(entries, src + box.src_offset, dst + box.dst_offset)
         if box.source == 3:  # offsets in the fill values, and these do not move with the row

@@ -76,8 +76,44 @@ S2DQ_512_INLINE void s2dq_512_mask_store(uint8_t *dst, const int64_t *at, const 
     }
 }
 
-/* (value & keep) | fill, the three inputs of the table below. */
-#define S2DQ_512_FILL 0xEA
+/* (value & keep) ^ fill, and a | (b & c): what ternary logic calls them. */
+#define S2DQ_512_FILL 0x6A
+#define S2DQ_512_JOIN 0xF8
+
+/* The lines of one output: of its even bytes, then of its odd ones. */
+typedef struct {
+    __m512i slope[2], more[2], less[2];
+} s2dq_512_lines;
+
+S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k)
+{
+    s2dq_512_lines own;
+    for (int odd = 0; odd < 2; odd++) {
+        own.slope[odd] = _mm512_loadu_si512(lines->slope[k][odd]);
+        own.more[odd] = _mm512_loadu_si512(lines->more[k][odd]);
+        own.less[odd] = _mm512_loadu_si512(lines->less[k][odd]);
+    }
+    return own;
+}
+
+/* Half of the bytes of a register, each in the upper half of a word, through their lines. */
+S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines, int k, int odd)
+{
+    value = _mm512_mulhi_epu16(value, own->slope[odd]);
+    value = _mm512_subs_epu16(_mm512_adds_epu16(value, own->more[odd]), own->less[odd]);
+    for (int64_t turn = 0; turn < lines->doublings; turn++)
+        value = _mm512_adds_epu16(value, _mm512_and_si512(value, _mm512_loadu_si512(lines->twice[turn][k][odd])));
+    return value;
+}
+
+/* The bytes of output k through their lines. */
+S2DQ_512_INLINE __m512i s2dq_512_map(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines, int k)
+{
+    const __m512i upper = _mm512_set1_epi16((short)0xFF00);
+    const __m512i even = s2dq_512_line(_mm512_slli_epi16(value, 8), own, lines, k, 0);
+    const __m512i odd = s2dq_512_line(_mm512_and_si512(value, upper), own, lines, k, 1);
+    return _mm512_ternarylogic_epi64(_mm512_srli_epi16(even, 8), odd, upper, S2DQ_512_JOIN);
+}
 
 /* Output k of a tile whose inputs are in registers. */
 S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, int k, __m512i table, __mmask64 upper, int inputs,
@@ -102,12 +138,14 @@ static const uint8_t s2dq_512_places[S2DQ_REGISTER_BYTES] = {
  * `kind`, whether anything is filled in, and whether lines are fetched ahead: what is not done takes no registers. */
 S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                   const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
-                                  int inputs, int loads, int outputs, int stores, int way, int kind, int fills, int far)
+                                  int inputs, int loads, int outputs, int stores, int way, int kind, int fills, int far,
+                                  int mapped)
 {
     int64_t src_at[S2DQ_PIECES], dst_at[S2DQ_PIECES];
     uint64_t dst_mask[S2DQ_PIECES];
     __m512i table[S2DQ_REGISTERS], keep[S2DQ_REGISTERS], fill[S2DQ_REGISTERS];
     __mmask64 upper[S2DQ_REGISTERS];
+    s2dq_512_lines own[S2DQ_REGISTERS];
     for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
     for (int k = 0; k < outputs * stores; k++) dst_at[k] = tile->dst[k], dst_mask[k] = tile->dst_mask[k];
     for (int k = 0; k < outputs; k++) {
@@ -115,6 +153,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         upper[k] = tile->upper[k];
         keep[k] = _mm512_loadu_si512(filling->keep[k]);
         fill[k] = _mm512_loadu_si512(filling->fill[k]);
+        if (mapped) own[k] = s2dq_512_lines_of(filling->lines, k);
     }
     /* A sequence fills one line after the other: each from the end of the register before and the start of the next. */
     const int started = (int)((uintptr_t)(dst + dst_at[0]) & (S2DQ_REGISTER_BYTES - 1));
@@ -156,7 +195,9 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
 #pragma GCC unroll 4
                 for (int k = 0; k < outputs; k++) {
                     __m512i value = s2dq_512_output(in, k, table[k], upper[k], inputs, outputs, way);
+                    if (mapped) value = s2dq_512_map(value, &own[k], filling->lines, k);
                     if (fills) value = _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
+                    else if (mapped) value = _mm512_xor_si512(value, fill[0]);
                     if (kind == S2DQ_TILE_SEQUENCE) {
                         const __m512i whole = _mm512_permutex2var_epi8(before, turn, value);
                         if (unwritten != ~0ULL)
@@ -208,6 +249,10 @@ S2DQ_512 static void s2dq_512_outputs(uint8_t *registers, const uint8_t *src, co
     for (int k = 0; k < tile->outputs; k++) {
         __m512i value = s2dq_512_output(in, k, _mm512_loadu_si512(tile->table[k]), tile->upper[k], S2DQ_REGISTERS,
                                         S2DQ_REGISTERS, S2DQ_MIXED);
+        if (tile->mapped) {
+            const s2dq_512_lines own = s2dq_512_lines_of(filling->lines, k);
+            value = s2dq_512_map(value, &own, filling->lines, k);
+        }
         value = _mm512_ternarylogic_epi64(value, _mm512_loadu_si512(filling->keep[k]),
                                           _mm512_loadu_si512(filling->fill[k]), S2DQ_512_FILL);
         _mm512_storeu_si512(registers + k * S2DQ_REGISTER_BYTES, value);
@@ -315,7 +360,7 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     S2DQ_512 static void s2dq_512_##NAME##_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, \
                                                         const s2dq_filling *filling, const s2dq_axis *loops)     \
     {                                                                                                            \
-        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, KIND, FILLS, FAR);                         \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, KIND, FILLS, FAR, 0);                      \
     }
 #define S2DQ_512_STREAMER(I, L, O, S)                                                                            \
     S2DQ_512_RUNNER_OF(mixed_stream, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_STREAMED, tile->fills != 0, tile->far != 0)
@@ -325,6 +370,18 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     S2DQ_512_RUNNER_OF(NAME##_near, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, 0)              \
     S2DQ_512_RUNNER_OF(NAME##_far, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, 1)               \
     S2DQ_512_RUNNER_OF(NAME##_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, 1, tile->far != 0)
+#define S2DQ_512_MAPPED_RUNNER(I, L, O, S)                                                                      \
+    S2DQ_512 static void s2dq_512_mapped_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,  \
+                                                      const s2dq_filling *filling, const s2dq_axis *loops)      \
+    {                                                                                                           \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, 0, tile->far != 0, 1); \
+    }                                                                                                           \
+    S2DQ_512 static void s2dq_512_mapped_mask_##I##L##O##S(uint8_t *dst, const uint8_t *src,                    \
+                                                           const s2dq_tile *tile, const s2dq_filling *filling,  \
+                                                           const s2dq_axis *loops)                              \
+    {                                                                                                           \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_MASKED, 1, tile->far != 0, 1); \
+    }
 #define S2DQ_512_RUNNER(I, L, O, S)                                                      \
     S2DQ_512_RUNNER_WAY(mixed, I, L, O, S, S2DQ_MIXED)                                   \
     S2DQ_512_RUNNER_OF(mixed_fill, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, 1, tile->far != 0)
@@ -346,9 +403,17 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 2) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 3) \
     S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 4) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 2) \
     S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 3) S2DQ_512_EACH_IN_TURN(M)
+/* Those whose constants have room in registers. */
+#define S2DQ_512_EACH_MAPPED_OUTPUT(M, I)                                                         \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, I, 1) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, I, 2) \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, I, 3)
+#define S2DQ_512_EACH_MAPPED(M)                                            \
+    S2DQ_512_EACH_MAPPED_OUTPUT(M, 1) S2DQ_512_EACH_MAPPED_OUTPUT(M, 2) \
+    S2DQ_512_EACH_MAPPED_OUTPUT(M, 3) S2DQ_512_EACH_MAPPED_OUTPUT(M, 4)
 #define S2DQ_512_EACH_IN_TURN(M) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 4)
 
 S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_RUNNER)
+S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_RUNNER)
 S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAMER)
 S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_SEQUENCER)
 S2DQ_512_EACH_PAIRED(S2DQ_512_PAIRED_RUNNER)
@@ -364,12 +429,16 @@ enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_MASKED, S2DQ_512_FILLED, S2DQ_512_K
 #define S2DQ_512_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_MIXED, mixed, I, L, O, S)
 #define S2DQ_512_PAIRED_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_PAIRED, paired, I, L, O, S)
 #define S2DQ_512_IN_TURN_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_PAIRED_IN_TURN, in_turn, I, L, O, S)
+#define S2DQ_512_MAPPED_ENTRY(I, L, O, S)                                                                  \
+    [I - 1][L / 2][O - 1][S / 2] = {s2dq_512_mapped_##I##L##O##S, s2dq_512_mapped_mask_##I##L##O##S},
 #define S2DQ_512_STREAM_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_mixed_stream_##I##L##O##S,
 #define S2DQ_512_SEQUENCE_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_mixed_sequence_##I##L##O##S,
 
 static const s2dq_tile_runner s2dq_512_runners[S2DQ_WAYS][4][3][4][3][S2DQ_512_KINDS] = {
     S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_ENTRY) S2DQ_512_EACH_PAIRED(S2DQ_512_PAIRED_ENTRY)
         S2DQ_512_EACH_IN_TURN(S2DQ_512_IN_TURN_ENTRY)};
+static const s2dq_tile_runner s2dq_512_mapped[4][3][3][3][2] = {
+    S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_ENTRY)};
 static const s2dq_tile_runner s2dq_512_streamers[4][3][4] = {
     S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY)};
 static const s2dq_tile_runner s2dq_512_sequencers[4][3][4] = {
@@ -423,6 +492,9 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
     int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
         if (tile->dst_mask[k] != full) kind = S2DQ_512_MASKED;
+    if (tile->mapped)
+        return s2dq_512_mapped[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2]
+                              [kind == S2DQ_512_MASKED || kind == S2DQ_512_FILLED];
     const int way = kind == S2DQ_512_FILLED ? S2DQ_MIXED : (int)tile->way;
     return s2dq_512_runners[way][tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2][kind];
 }

@@ -31,6 +31,8 @@ typedef struct {
     void (*flush)(s2dq_carry *carry);
     /* Whether `copy` is quicker than tiles at merging or splitting streams in rows of 17 to 31 bytes. */
     int short_rows;
+    /* Whether tiles may be mapped. */
+    int lines;
 } s2dq_kernels;
 
 static s2dq_kernels s2dq_kernels_of(int isa)
@@ -51,6 +53,7 @@ static s2dq_kernels s2dq_kernels_of(int isa)
         kernels.sweep = s2dq_512_sweep;
         kernels.flush = s2dq_512_flush;
         kernels.short_rows = 1;
+        kernels.lines = 1;
     }
 #elif defined(S2DQ_ARM)
     if (isa == S2DQ_ISA_NEON) {

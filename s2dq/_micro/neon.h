@@ -190,7 +190,7 @@ S2DQ_NEON_INLINE void s2dq_neon_repeat(uint8_t *S2DQ_RESTRICT dst, const uint8_t
         if (whole) {
             vst1q_u8(dst, value);
         } else {
-            if (step->filled) value = vorrq_u8(vandq_u8(value, step->keep), step->fill);
+            if (step->filled) value = veorq_u8(vandq_u8(value, step->keep), step->fill);
             if (step->length == S2DQ_NEON_PART)
                 vst1q_u8(dst, value);
             else
@@ -279,7 +279,7 @@ static void s2dq_neon_run_edge(uint8_t *dst, const uint8_t *src, const s2dq_tile
             index = vsubq_u8(index, vdupq_n_u8(S2DQ_REGISTER_BYTES));
             value = s2dq_neon_lookup_more(value, in + i * S2DQ_REGISTER_BYTES, at, index);
         }
-        value = vorrq_u8(vandq_u8(value, vld1q_u8(filling->keep[output] + lane)),
+        value = veorq_u8(vandq_u8(value, vld1q_u8(filling->keep[output] + lane)),
                          vld1q_u8(filling->fill[output] + lane));
         vst1q_u8(out + k * S2DQ_NEON_PART, value);
     }

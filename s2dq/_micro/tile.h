@@ -23,12 +23,14 @@ typedef struct {
     int64_t outputs, stores; /* the same */
     int64_t fills;           /* how many bytes are not looked up but filled */
     int64_t far;             /* whether the source has to be fetched from beyond the nearer caches */
+    int64_t mapped;          /* whether bytes go through lines */
     int64_t src[S2DQ_PIECES], dst[S2DQ_PIECES];
     int64_t runs, run_pieces; /* runs of the destination and pieces in each, where all are alike; else 0 */
     uint64_t src_mask[S2DQ_PIECES], dst_mask[S2DQ_PIECES];
     uint64_t upper[S2DQ_REGISTERS];
     uint8_t low[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES], high[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
     int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]; /* offset in the fill values, or -1 */
+    uint8_t tab[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]; /* which lookup table a byte goes through */
     /* Made by s2dq_tile_choose: indices in the lower or the upper two registers; how else outputs may be looked up, and
      * indices in two neighbours for that. */
     uint8_t table[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
@@ -97,10 +99,56 @@ typedef struct {
 typedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
                                     const s2dq_axis *loops);
 
-/* What replaces the bytes that are not looked up: output = (looked up & keep) | fill. */
+/* A lookup table that is a line with ends, as arithmetic of 16 bits without a sign:
+ *
+ *     y = v * 256 * slope >> 16;  y = min(y + more, 65535);  y = max(y - less, 0);  `doublings` times y = min(2 * y, 65535)
+ *
+ * and the table's value is y >> 8. */
+enum { S2DQ_DOUBLINGS = 3 };
+
+typedef struct {
+    int64_t slope, more, less, doublings;
+} s2dq_line;
+
+/* The lines of every byte of the outputs: those of even places, then those of odd ones. `twice` has all bits set where
+ * a turn of doubling counts. */
+enum { S2DQ_WORDS = S2DQ_REGISTER_BYTES / 2 };
+
+typedef struct {
+    int64_t doublings; /* the most of any byte */
+    uint16_t slope[S2DQ_REGISTERS][2][S2DQ_WORDS], more[S2DQ_REGISTERS][2][S2DQ_WORDS];
+    uint16_t less[S2DQ_REGISTERS][2][S2DQ_WORDS], twice[S2DQ_DOUBLINGS][S2DQ_REGISTERS][2][S2DQ_WORDS];
+} s2dq_lines;
+
+/* What comes of the bytes that are looked up, and of those that are not: output = (looked up & keep) ^ fill. */
 typedef struct {
     uint8_t keep[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES], fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
+    const s2dq_lines *lines; /* through which they go before, where the tile is mapped */
 } s2dq_filling;
+
+/* OUT: what becomes of the bytes of a tile: fill values where it says so, elsewhere its bytes, through `table`'s lines
+ * (where there are any) and with the bits of `flip` turned. */
+static inline void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, const s2dq_tile *tile, const uint8_t *fill,
+                                  uint8_t flip, const s2dq_line *table)
+{
+    filling->lines = lines;
+    if (lines) lines->doublings = 0;
+    for (int k = 0; k < tile->outputs; k++) {
+        for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
+            const int filled = tile->fill[k][i] >= 0;
+            filling->keep[k][i] = filled ? 0 : 255;
+            filling->fill[k][i] = filled ? fill[tile->fill[k][i]] : flip;
+            if (!lines) continue;
+            const s2dq_line line = table[tile->tab[k][i]];
+            lines->slope[k][i & 1][i / 2] = (uint16_t)line.slope;
+            lines->more[k][i & 1][i / 2] = (uint16_t)line.more;
+            lines->less[k][i & 1][i / 2] = (uint16_t)line.less;
+            for (int turn = 0; turn < S2DQ_DOUBLINGS; turn++)
+                lines->twice[turn][k][i & 1][i / 2] = turn < line.doublings ? 0xFFFF : 0;
+            if (line.doublings > lines->doublings) lines->doublings = line.doublings;
+        }
+    }
+}
 
 /* Runs a tile at every position of three loops. OUT: the bytes of its masks.
  * Reads its pieces in full, whatever their masks.
