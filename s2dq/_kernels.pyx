@@ -80,6 +80,9 @@ cdef extern from "_micro/axis.h" nogil:
     ctypedef struct s2dq_axis:
         int64_t extent, src, dst, tab, src_back, dst_back
 
+cdef extern from "_micro/avx2_tile.h" nogil:
+    pass
+
 cdef extern from "_micro/tile.h" nogil:
     enum:
         S2DQ_REGISTERS
@@ -87,6 +90,8 @@ cdef extern from "_micro/tile.h" nogil:
         S2DQ_REGISTER_BYTES
         S2DQ_TILE_LOOPS
         S2DQ_NET_PIECES
+    ctypedef struct s2dq_steps:
+        pass
     ctypedef struct s2dq_tile:
         int64_t inputs, loads, outputs, stores, fills, far, mapped
         int64_t src[S2DQ_PIECES]
@@ -99,6 +104,7 @@ cdef extern from "_micro/tile.h" nogil:
         uint8_t high[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         uint8_t tab[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
+        const s2dq_steps *steps
     void s2dq_tile_choose(s2dq_tile *tile) noexcept
     ctypedef struct s2dq_network:
         int64_t levels, loads, stores, far
@@ -116,7 +122,7 @@ cdef extern from "_micro/tile.h" nogil:
         uint8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         const s2dq_lines *lines
     void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, const s2dq_tile *tile, const uint8_t *fill,
-                        uint8_t flip, const s2dq_line *table) noexcept
+                        uint8_t flip, const s2dq_line *tables) noexcept
     ctypedef void (*s2dq_tile_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
                                       const s2dq_filling *filling, const s2dq_axis *loops) noexcept nogil
     ctypedef void (*s2dq_tile_edge_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
@@ -144,6 +150,7 @@ cdef extern from "_micro/dispatch.h" nogil:
                       s2dq_carry *carry) noexcept nogil
         void (*flush)(s2dq_carry *carry) noexcept nogil
         int short_rows
+        int (*steps)(s2dq_steps *steps, const s2dq_tile *tile) noexcept nogil
         int lines
     s2dq_kernels s2dq_kernels_of(int isa) noexcept
 
@@ -295,6 +302,7 @@ cdef class Program:
     cdef s2dq_axis *axes
     cdef s2dq_tile *tiles
     cdef s2dq_network *networks
+    cdef s2dq_steps *steps
     cdef int count, all_boxes
     cdef int64_t low, high       # what is read of X, seen from its first element
     cdef readonly int64_t scratch
@@ -380,6 +388,13 @@ cdef class Program:
         for k in range(tiles):
             self.tiles[k].far = self.nbytes >= FAR and worth_fetching(&self.tiles[k])
         self.all_boxes = boxes
+        if KERNELS.steps != NULL and tiles:
+            self.steps = <s2dq_steps *>calloc(tiles, sizeof(s2dq_steps))
+            if not self.steps:
+                raise MemoryError("plan table: no memory for the program")
+            for k in range(tiles):
+                KERNELS.steps(&self.steps[k], &self.tiles[k])
+                self.tiles[k].steps = &self.steps[k]
         for k in range(boxes):
             box = &self.boxes[k]
             if box.tile:
@@ -491,6 +506,7 @@ cdef class Program:
         free(self.axes)
         free(self.tiles)
         free(self.networks)
+        free(self.steps)
 
 
 # ------------------------------------------------------------------------------------------------ the driver
@@ -1317,7 +1333,8 @@ def tile_means():
     """What the instruction set in use does with tiles: the fields of `_plan.Means`, or None where it has none."""
     if KERNELS.tile == NULL:
         return None
-    return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0, KERNELS.lines != 0
+    return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0, KERNELS.lines != 0, \
+        KERNELS.steps == NULL
 
 
 def available_isas():

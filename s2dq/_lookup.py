@@ -65,7 +65,7 @@ def line_of(table: np.ndarray) -> tuple[int, int, int, int] | None:
 
 
 def _fitting(values, slope, doubt, doublings):
-    """The line of a slope near `slope` that fits all values, in the middle of the offsets that do."""
+    """A line of a slope near `slope` that fits all values."""
     least, most = max(1, int(slope - min(doubt, _SLOPES / 2))), min(65535, int(slope + min(doubt, _SLOPES / 2)) + 1)
     slopes = np.arange(least, most + 1)
     if not len(slopes):
@@ -78,9 +78,9 @@ def _fitting(values, slope, doubt, doublings):
     fits = np.flatnonzero(lowest <= highest)
     if not len(fits):
         return None
-    best = fits[np.argmax(np.minimum(highest - lowest, 2 * _ONE)[fits])]
-    lowest, highest = max(int(lowest[best]), -65535), min(int(highest[best]), 65535)
-    offset = (lowest + highest) // 2 if abs(lowest + highest) < 65535 else (lowest if lowest > 0 else highest)
+    rising = fits[highest[fits] >= 0]  # kernels leave out a step where no line of a tile takes anything off
+    best = int((rising if len(rising) else fits)[0])
+    offset = min(max(0, int(lowest[best])), 65535) if len(rising) else int(highest[best])
     line = (int(slopes[best]), max(0, offset), max(0, -offset), doublings)
     return line if np.array_equal(values_of(line), values) else None
 

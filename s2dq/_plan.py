@@ -40,6 +40,7 @@ LOOKUPS = ("", "table", "flip", "line")
 SEQUENCE = -1  # all loops of a box write one run, turn after turn
 
 _SCRATCH_BYTES = 1 << 16  # a scratch row stays in the nearest caches
+_STAGED_BYTES = 12 << 10  # of rows on their way through tables
 _JOINED_BYTES = 1 << 14  # shorter rows share one, for each run of a box costs something
 _GRANULE_BYTES = 1 << 16  # longer runs stay an axis, so that threads can share them
 _INNER_BYTES = 1 << 15  # a strip of rows does at least this much before the row loops turn
@@ -192,13 +193,14 @@ def split_range(extents: tuple[int, ...], lo: int, hi: int) -> Iterator[tuple[tu
             yield ((last, last + 1), *box)
 
 
-def cut_windows(move: Move) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
+def cut_windows(move: Move, *, lanes_last: bool = False) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
     """Yield ``(what, ranges)``: parts of a move in which every element is treated alike.
 
     `what` is "copy", "pad" or "lane"; `ranges` narrows some atoms. Where windows disagree skip wins over lane, and
-    lane over pad: a skipped element has no place to go, and spare lanes hold the lane value even in the padding.
+    lane over pad: a skipped element has no place to go, and spare lanes hold the lane value even in the padding. With
+    `lanes_last` spare lanes are cut as the words are that they belong to, some of padding and some of elements.
     """
-    order = {"skip": 0, "lane": 1, "pad": 2}
+    order = {"skip": 0, "lane": 3 if lanes_last else 1, "pad": 2}
     windows = sorted(move.windows, key=lambda window: order[window.outside])
 
     def cut(ranges, remaining):
@@ -214,7 +216,10 @@ def cut_windows(move: Move) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
             end = total if window.end is None else window.end
             for lo, hi in ((0, min(window.lo, end)), (window.hi, end)):
                 for box in split_range(extents, lo, hi):
-                    yield window.outside, {**ranges, **dict(zip(window.digits, box))}
+                    outside = {**ranges, **dict(zip(window.digits, box))}
+                    inner = [other for other in later if other.outside == "lane"]
+                    for what, part in cut(outside, inner):
+                        yield (window.outside if what == "copy" else what), part
 
     yield from cut({}, windows)
 
@@ -268,9 +273,9 @@ def lane_parts(move: Move, parts: list[tuple[str, Ranges]]) -> dict[int, tuple[i
     return found
 
 
-def parts_of(move: Move) -> Iterator[tuple[str, Ranges]]:
+def parts_of(move: Move, *, lanes_last: bool = False) -> Iterator[tuple[str, Ranges]]:
     """`cut_windows` with a range for every atom, and without what is empty."""
-    for what, ranges in cut_windows(move):
+    for what, ranges in cut_windows(move, lanes_last=lanes_last):
         full = {name: ranges.get(name, (0, atom.extent)) for name, atom in move.atoms.items()}
         if all(start < stop for start, stop in full.values()):
             yield what, full
@@ -297,17 +302,19 @@ def box_of(move: Move, what: str, ranges: Ranges, *, grow: bool = True) -> Box:
     return Box(source, move.target, src_offset, dst_offset, width, loops, lookup, tab_offset)
 
 
-def pattern_box(move: Move, digits: tuple[str, ...], ragged: Ranges, lanes: list[Ranges]) -> Box:
-    """One box for the lanes of a ragged word that hold values and those that are filled."""
-    around = {name: (0, 1) if name in digits else span for name, span in ragged.items()}
+def pattern_box(move: Move, digits: tuple[str, ...], parts: list[tuple[str, Ranges]]) -> Box:
+    """One box for the lanes of a ragged word: those that hold values or padding, and those that are filled."""
     entries: list[Entry] = []
-    for filled, part in ((False, ragged), *((True, part) for part in lanes)):
-        for values in product(*(range(*part[name]) for name in digits)):
+    for what, ranges in parts:
+        for values in product(*(range(*ranges[name]) for name in digits)):
             steps = [(value, move.atoms[name]) for value, name in zip(values, digits)]
-            src = None if filled else sum(value * atom.src for value, atom in steps)
-            table = 0 if filled else sum(value * atom.tab for value, atom in steps) // TABLE
-            entries.append((src, sum(value * atom.dst for value, atom in steps), 0, table))
-    return box_of(move, "copy", around, grow=False)._replace(pattern=tuple(entries))
+            src = sum(value * atom.src for value, atom in steps) if what == "copy" else None
+            fill = move.width + sum(value * atom.pad for value, atom in steps) if what == "pad" else 0
+            table = sum(value * atom.tab for value, atom in steps) // TABLE if what == "copy" else 0
+            entries.append((src, sum(value * atom.dst for value, atom in steps), fill, table))
+    what, ranges = parts[0]
+    around = {name: (0, 1) if name in digits else span for name, span in ranges.items()}
+    return pattern_of(box_of(move, what, around, grow=False)._replace(pattern=tuple(entries)))
 
 
 def tile_boxes(move: Move) -> Iterator[Box]:
@@ -318,23 +325,22 @@ def tile_boxes(move: Move) -> Iterator[Box]:
         return
     digits = window.digits
     groups: dict[tuple, list[tuple[str, Ranges]]] = {}
-    for what, ranges in parts_of(move):
+    for what, ranges in parts_of(move, lanes_last=True):
         around = tuple((name, span) for name, span in ranges.items() if name not in digits)
         groups.setdefault(around, []).append((what, ranges))
     alone = []
     for group in groups.values():
-        copies = [ranges for what, ranges in group if what == "copy"]
-        lanes = [ranges for what, ranges in group if what == "lane"]
-        ragged = copies[-1:]
-        count = sum(prod(stop - start for start, stop in (part[name] for name in digits)) for part in ragged + lanes)
+        ragged = [part for part in group if part[0] != "lane"][-1:]
+        lanes = [part for part in group if part[0] == "lane"]
+        places = [prod(stop - start for start, stop in (part[name] for name in digits)) for _, part in ragged + lanes]
         box = None
-        if ragged and lanes and count * move.width <= TILE:
-            box = pattern_box(move, digits, ragged[0], lanes)
+        if ragged and lanes and sum(places) * move.width <= TILE:
+            box = pattern_box(move, digits, ragged + lanes)
         if box is None or not fits_tiles(box):
             alone += group
             continue
         yield box
-        alone += [(what, ranges) for what, ranges in group if ranges is not ragged[0] and what != "lane"]
+        alone += [part for part in group if part is not ragged[0] and part[0] != "lane"]
     for what, ranges in alone:
         yield box_of(move, what, ranges)
 
@@ -383,7 +389,11 @@ class Means(NamedTuple):
     networks: bool
     streams: bool
     short_rows: bool
-    lines: bool  # through lines in tiles
+    lines: bool
+    moves: bool = True  # whether tiles are for plain moves too
+
+    def for_lookup(self, lookup: str) -> "Means | None":
+        return self if lookup or self.moves else None
 
     def for_result(self, nbytes: int) -> "Means":
         """The same for a result of this size: only large ones go past the caches."""
@@ -576,8 +586,13 @@ def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
     """Plan a space-to-depth or depth-to-space call; `tiles` says what the kernels can do with tiles, if anything."""
     if 0 in problem.dst_shape:
         return Plan((), 0)
+    tiles = tiles and tiles.for_lookup(problem.lookup)
     if problem.lookup == "line" and not (tiles and tiles.lines):
         problem = problem._replace(lookup="table")
+    if tiles and not tiles.moves and _splits_planes(problem):
+        staged = _depth_staged(problem, tiles)
+        if staged:
+            return staged
     move = _depth_move(problem)
     if move:
         return direct(move, tiles, prod(problem.dst_shape) * problem.itemsize)
@@ -822,6 +837,73 @@ def _depth_chain(p: DepthProblem) -> Plan:
     return Plan(tuple(segments), scratch)
 
 
+def _splits_planes(p: DepthProblem) -> bool:
+    """Whether frames of interleaved channels become planes of deep ones."""
+    interleaved = p.source.axes == ("n", "h", "w", "c") and p.target.axes == ("n", "c", "h", "w")
+    return p.to_depth and p.lookup in ("flip", "line") and interleaved and p.block[1] > 1
+
+
+def _depth_staged(p: DepthProblem, tiles: Means) -> Plan | None:
+    """The operator in two passes: rows of frames go through their tables to scratch, and from there to their places.
+
+    For planes of deep channels, where tiles have too little of each. None where rows do not go in tiles.
+    """
+    src = dict(zip(p.source.axes, p.steps))
+    dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, 1)))
+    wide = p.channels * p.space[1]  # bytes of a row, of all its channels
+    plain = p._replace(tables=0, lookup="", reverse=False)
+    segments: list[Segment] = []
+    scratch = 0
+
+    def boxes_to(result: DepthProblem, block: int, source: int) -> list[Box]:
+        """What goes from `source` to the blocks from row `block` on."""
+        move = _depth_move(result)
+        boxes = boxes_of(move._replace(source=T, dst_offset=move.dst_offset + block * dst["h"]))
+        return [box for box in boxes if box.source == source]
+
+    for region in _regions(p.blocks[0], p.block[0], p.lo[0], p.space[0]):
+        height = region.hi - region.lo  # rows of a block that there are
+        blocks = region.stop - region.start
+        whole = plain._replace(
+            blocks=(blocks, p.blocks[1]), lo=(region.lo, p.lo[1]), space=(blocks * height, p.space[1])
+        )
+        segments += [segment_of(box) for box in boxes_to(whole, region.start, F)]
+        start = region.start
+        while start < region.stop and height and wide:
+            high = max(1, min(region.stop - start, _STAGED_BYTES // (height * wide))) if height == p.block[0] else 1
+            count = (region.stop - start) // high
+            rows = high * height
+            first = (start * p.block[0] + region.lo - p.lo[0]) * src["h"] + _first_channel(p, src)
+            mapped = direct(Move(X, T, 1, _row_atoms(p, src, rows), (), first, 0, p.lookup), tiles, 0)
+            boxes = [box for segment in mapped.segments for box in segment.boxes]
+            if any(segment.rows for segment in mapped.segments) or not all(box.tile for box in boxes):
+                return None
+            steps = {"n": 0, "h": wide, "w": p.channels, "c": 1}
+            inner = plain._replace(
+                steps=tuple(steps[axis] for axis in p.source.axes), batch=1, blocks=(high, p.blocks[1]),
+                lo=(region.lo, p.lo[1]), space=(rows, p.space[1]),
+            )  # fmt: skip
+            row_axes = (
+                Axis(p.batch, src["n"], dst["n"]),
+                Axis(count, high * p.block[0] * src["h"], high * dst["h"]),
+            )
+            boxes += [box._replace(axes=loop_order(box.axes)) for box in boxes_to(inner, start, T)]
+            segments.append(Segment(tuple(axis for axis in row_axes if axis.extent != 1), tuple(boxes)))
+            scratch = max(scratch, rows * wide)
+            start += count * high
+    return Plan(tuple(segments), scratch)
+
+
+def _row_atoms(p: DepthProblem, src: dict[str, int], rows: int) -> dict[str, Atom]:
+    """Rows of frames on their way to scratch, where one follows the other, channels in the order of the result."""
+    step, _, table = _shallow_steps(p, src, 1, 0)
+    return {
+        "h": Atom(rows, src["h"], p.channels * p.space[1]),
+        "w": Atom(p.space[1], src["w"], p.channels),
+        "c": Atom(p.channels, step, 1, 0, table),
+    }
+
+
 def _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset) -> tuple[Move, Move]:
     """Source to scratch and scratch to destination for `size` blocks of each of `high` rows."""
     spatial = p.source.spatial
@@ -899,6 +981,7 @@ def plan_batch(p: BatchProblem, *, tiles: Means | None = None) -> Plan:
     """Plan a space-to-batch or batch-to-space call; `tiles` says what the kernels can do with tiles, if anything."""
     if 0 in p.dst_shape:
         return Plan((), 0)
+    tiles = tiles and tiles.for_lookup("")
     dst = contiguous_steps(p.dst_shape, p.itemsize)
     space, blocked = (p.steps, dst) if p.to_batch else (dst, p.steps)
     dims = len(p.block)

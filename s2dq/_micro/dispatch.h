@@ -6,6 +6,7 @@
 #define S2DQ_DISPATCH_H
 
 #include "avx2.h"
+#include "avx2_tile.h"
 #include "avx512.h"
 #include "isa.h"
 #include "neon.h"
@@ -31,6 +32,8 @@ typedef struct {
     void (*flush)(s2dq_carry *carry);
     /* Whether `copy` is quicker than tiles at merging or splitting streams in rows of 17 to 31 bytes. */
     int short_rows;
+    /* Whether tiles are for lookups alone, and then what they run: see avx2_tile.h. */
+    int (*steps)(s2dq_steps *steps, const s2dq_tile *tile);
     /* Whether tiles may be mapped. */
     int lines;
 } s2dq_kernels;
@@ -42,6 +45,12 @@ static s2dq_kernels s2dq_kernels_of(int isa)
     if (isa >= S2DQ_ISA_AVX2) {
         kernels.copy = s2dq_avx2_copy;
         kernels.copy_lanes = s2dq_avx2_copy_lanes;
+    }
+    if (isa == S2DQ_ISA_AVX2) {
+        kernels.tile = s2dq_step_runner;
+        kernels.edge = s2dq_step_run_edge;
+        kernels.steps = s2dq_tile_steps;
+        kernels.lines = 1;
     }
     if (isa == S2DQ_ISA_AVX512VBMI) {
         kernels.copy = s2dq_512_copy;

@@ -18,6 +18,8 @@ enum { S2DQ_MIXED, S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN, S2DQ_WAYS };
 enum { S2DQ_TILE_PLAIN, S2DQ_TILE_MASKED, S2DQ_TILE_STREAMED, S2DQ_TILE_SEQUENCE };
 enum { S2DQ_REGISTERS = 4, S2DQ_PIECES = 16, S2DQ_REGISTER_BYTES = 64, S2DQ_TILE_LOOPS = 3 };
 
+struct s2dq_steps;
+
 typedef struct {
     int64_t inputs, loads;   /* registers, pieces in each */
     int64_t outputs, stores; /* the same */
@@ -36,6 +38,7 @@ typedef struct {
     uint8_t table[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
     int64_t way;
     uint8_t pair[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
+    const struct s2dq_steps *steps; /* of the instruction sets that run those, see avx2_tile.h */
 } s2dq_tile;
 
 /* The first of the two neighbours in which output k is looked up; the neighbour of the last register is the first. */
@@ -116,6 +119,7 @@ enum { S2DQ_WORDS = S2DQ_REGISTER_BYTES / 2 };
 
 typedef struct {
     int64_t doublings; /* the most of any byte */
+    int64_t falls;     /* whether anything is taken off */
     uint16_t slope[S2DQ_REGISTERS][2][S2DQ_WORDS], more[S2DQ_REGISTERS][2][S2DQ_WORDS];
     uint16_t less[S2DQ_REGISTERS][2][S2DQ_WORDS], twice[S2DQ_DOUBLINGS][S2DQ_REGISTERS][2][S2DQ_WORDS];
 } s2dq_lines;
@@ -126,26 +130,31 @@ typedef struct {
     const s2dq_lines *lines; /* through which they go before, where the tile is mapped */
 } s2dq_filling;
 
-/* OUT: what becomes of the bytes of a tile: fill values where it says so, elsewhere its bytes, through `table`'s lines
- * (where there are any) and with the bits of `flip` turned. */
+/* OUT: the lines of place `i` of register k. */
+static inline void s2dq_put_line(s2dq_lines *lines, int k, int i, const s2dq_line *line)
+{
+    lines->slope[k][i & 1][i / 2] = (uint16_t)line->slope;
+    lines->more[k][i & 1][i / 2] = (uint16_t)line->more;
+    lines->less[k][i & 1][i / 2] = (uint16_t)line->less;
+    for (int turn = 0; turn < S2DQ_DOUBLINGS; turn++)
+        lines->twice[turn][k][i & 1][i / 2] = turn < line->doublings ? 0xFFFF : 0;
+    if (line->doublings > lines->doublings) lines->doublings = line->doublings;
+    lines->falls |= line->less != 0;
+}
+
+/* OUT: what becomes of the bytes of a tile: fill values where it says so, elsewhere its bytes, through the lines of
+ * their tables (where `lines` is given) and with the bits of `flip` turned. */
 static inline void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, const s2dq_tile *tile, const uint8_t *fill,
-                                  uint8_t flip, const s2dq_line *table)
+                                  uint8_t flip, const s2dq_line *tables)
 {
     filling->lines = lines;
-    if (lines) lines->doublings = 0;
+    if (lines) lines->doublings = lines->falls = 0;
     for (int k = 0; k < tile->outputs; k++) {
         for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
             const int filled = tile->fill[k][i] >= 0;
             filling->keep[k][i] = filled ? 0 : 255;
             filling->fill[k][i] = filled ? fill[tile->fill[k][i]] : flip;
-            if (!lines) continue;
-            const s2dq_line line = table[tile->tab[k][i]];
-            lines->slope[k][i & 1][i / 2] = (uint16_t)line.slope;
-            lines->more[k][i & 1][i / 2] = (uint16_t)line.more;
-            lines->less[k][i & 1][i / 2] = (uint16_t)line.less;
-            for (int turn = 0; turn < S2DQ_DOUBLINGS; turn++)
-                lines->twice[turn][k][i & 1][i / 2] = turn < line.doublings ? 0xFFFF : 0;
-            if (line.doublings > lines->doublings) lines->doublings = line.doublings;
+            if (lines) s2dq_put_line(lines, k, i, &tables[tile->tab[k][i]]);
         }
     }
 }

@@ -1,0 +1,359 @@
+/* Tile programs on AVX2: for frames that go through their tables on the way. (Plain moves have kernels of their own.)
+ *
+ * A vector of 32 bytes of the result is put together from windows of 16 bytes of the source, a pair of them at a time,
+ * one for each lane: load, shuffle, or. All vectors of a tile take turns in sweeps over the innermost loop, so that what
+ * one of them needs stays in registers; a sweep is as long as its lines stay in the nearest cache.
+ */
+#ifndef S2DQ_AVX2_TILE_H
+#define S2DQ_AVX2_TILE_H
+
+#include <string.h>
+
+#include "isa.h"
+#include "tile.h"
+
+enum {
+    S2DQ_STEP_BYTES = 32,
+    S2DQ_STEP_LANE = 16,
+    S2DQ_STEP_WINDOWS = 16,                                                  /* of a lane: one for each byte */
+    S2DQ_STEP_SWEPT = 6,                                                     /* as many may stay in registers */
+    S2DQ_STEPS = S2DQ_REGISTERS * S2DQ_REGISTER_BYTES / S2DQ_STEP_BYTES,     /* of a tile */
+    S2DQ_STEP_SWEEP = 6144                                                  /* bytes of the source in one */
+};
+
+/* How to make and store one vector. */
+typedef struct {
+    int windows, output, half, filled;
+    int whole;       /* 1: its lanes are stored whole, 2: and as one */
+    uint32_t stored; /* bytes */
+    int64_t dst[2];  /* of each lane */
+    int64_t at[S2DQ_STEP_WINDOWS][2];
+    uint8_t shuffle[S2DQ_STEP_WINDOWS][S2DQ_STEP_BYTES];
+} s2dq_step;
+
+typedef struct s2dq_steps {
+    int count;
+    s2dq_step step[S2DQ_STEPS];
+} s2dq_steps;
+
+/* Where byte i of output k comes from. */
+static inline int64_t s2dq_tile_source(const s2dq_tile *tile, int k, int i)
+{
+    const int width = S2DQ_REGISTER_BYTES / (int)tile->loads;
+    const int place = (int)(tile->upper[k] >> i & 1) * 2 * S2DQ_REGISTER_BYTES + tile->table[k][i];
+    return tile->src[place / width] + place % width;
+}
+
+/* Covers the bytes of one lane by windows that stay within the pieces of the tile. */
+static inline int s2dq_step_cover(s2dq_step *step, const s2dq_tile *tile, int lane, int64_t high)
+{
+    const int first = step->half * S2DQ_STEP_BYTES + lane * S2DQ_STEP_LANE;
+    int left = 0, windows = 0;
+    for (int j = 0; j < S2DQ_STEP_LANE; j++) left |= s2dq_tile_wants(tile, step->output, first + j) << j;
+    while (left) {
+        int64_t start = INT64_MAX;
+        for (int j = 0; j < S2DQ_STEP_LANE; j++) {
+            const int64_t from = s2dq_tile_source(tile, step->output, first + j);
+            if (left >> j & 1 && from < start) start = from;
+        }
+        if (start > high - S2DQ_STEP_LANE) start = high - S2DQ_STEP_LANE;
+        step->at[windows][lane] = start;
+        for (int j = 0; j < S2DQ_STEP_LANE; j++) {
+            const int64_t from = s2dq_tile_source(tile, step->output, first + j) - start;
+            if (!(left >> j & 1) || from < 0 || from >= S2DQ_STEP_LANE) continue;
+            step->shuffle[windows][lane * S2DQ_STEP_LANE + j] = (uint8_t)from;
+            left &= ~(1 << j);
+        }
+        windows++;
+    }
+    return windows;
+}
+
+/* OUT: the steps of a tile. Returns the most windows of any. */
+static inline int s2dq_tile_steps(s2dq_steps *steps, const s2dq_tile *tile)
+{
+    const int width = S2DQ_REGISTER_BYTES / (int)tile->stores;
+    int64_t high = INT64_MIN;
+    int most = 0;
+    for (int k = 0; k < tile->inputs * tile->loads; k++)
+        if (tile->src[k] + S2DQ_REGISTER_BYTES / tile->loads > high)
+            high = tile->src[k] + S2DQ_REGISTER_BYTES / tile->loads;
+    steps->count = 0;
+    for (int at = 0; at < tile->outputs * 2; at++) {
+        s2dq_step *step = &steps->step[steps->count];
+        step->output = at / 2, step->half = at % 2, step->stored = 0, step->filled = 0;
+        for (int i = 0; i < S2DQ_STEP_BYTES; i++) {
+            const int byte = step->half * S2DQ_STEP_BYTES + i, piece = step->output * (int)tile->stores + byte / width;
+            step->stored |= (uint32_t)(tile->dst_mask[piece] >> byte % width & 1) << i;
+            step->filled |= tile->fill[step->output][byte] >= 0;
+            if (i % S2DQ_STEP_LANE == 0) step->dst[i / S2DQ_STEP_LANE] = tile->dst[piece] + byte % width;
+        }
+        if (!step->stored) continue;
+        step->whole = step->stored != ~(uint32_t)0 ? 0 : step->dst[1] == step->dst[0] + S2DQ_STEP_LANE ? 2 : 1;
+        memset(step->shuffle, 0x80, sizeof step->shuffle); /* such a byte becomes 0 */
+        const int64_t somewhere = high - S2DQ_STEP_LANE;
+        for (int w = 0; w < S2DQ_STEP_WINDOWS; w++) step->at[w][0] = step->at[w][1] = somewhere;
+        const int one = s2dq_step_cover(step, tile, 0, high), other = s2dq_step_cover(step, tile, 1, high);
+        step->windows = one > other ? one : other;
+        if (!step->windows) step->windows = 1;
+        if (step->windows > most) most = step->windows;
+        steps->count++;
+    }
+    return most;
+}
+
+#if defined(S2DQ_X86)
+
+#include <immintrin.h>
+
+#define S2DQ_STEP __attribute__((target("avx2")))
+#define S2DQ_STEP_INLINE static inline __attribute__((always_inline)) S2DQ_STEP
+
+/* Two runs of 16 bytes, one in each lane. */
+S2DQ_STEP_INLINE __m256i s2dq_step_load(const uint8_t *src, const int64_t *at)
+{
+    const __m128i low = _mm_loadu_si128((const __m128i *)(src + at[0]));
+    const __m128i high = _mm_loadu_si128((const __m128i *)(src + at[1]));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m256i value)
+{
+    if (step->whole == 2) {
+        _mm256_storeu_si256((__m256i *)(dst + step->dst[0]), value);
+    } else if (step->whole) {
+        _mm_storeu_si128((__m128i *)(dst + step->dst[0]), _mm256_castsi256_si128(value));
+        _mm_storeu_si128((__m128i *)(dst + step->dst[1]), _mm256_extracti128_si256(value, 1));
+    } else {
+        uint8_t bytes[S2DQ_STEP_BYTES];
+        _mm256_storeu_si256((__m256i *)bytes, value);
+        for (int lane = 0; lane < 2; lane++) {
+            const uint32_t stored = step->stored >> lane * S2DQ_STEP_LANE & 0xFFFF;
+            const uint8_t *from = bytes + lane * S2DQ_STEP_LANE;
+            uint8_t *to = dst + step->dst[lane];
+            int count = 0;
+            if (!(stored & stored + 1)) { /* from the first one on */
+                while (stored >> count) count++;
+                if (count & 8) memcpy(to, from, 8);
+                if (count & 4) memcpy(to + (count & 8), from + (count & 8), 4);
+                if (count & 2) memcpy(to + (count & 12), from + (count & 12), 2);
+                if (count & 1) to[count - 1] = from[count - 1];
+                if (count & 16) memcpy(to, from, 16);
+            } else {
+                for (int j = 0; j < S2DQ_STEP_LANE; j++)
+                    if (stored >> j & 1) to[j] = from[j];
+            }
+        }
+    }
+}
+
+#define S2DQ_STEP_WORDS(OF) _mm256_loadu_si256((const __m256i *)((OF) + word))
+
+/* Turns of two loops for one vector of their tile. What is said of the vector is a constant where this is inlined: how many
+ * windows it has, whether it goes through lines (2: lines that take something off), whether it has bytes that are filled,
+ * and how it is stored. */
+S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep,
+                                         const s2dq_step *step, const s2dq_filling *filling, int windows, int mapped,
+                                         int filled, int whole)
+{
+    const s2dq_axis outer = sweep[0], inner = sweep[1];
+    const int k = step->output, byte = step->half * S2DQ_STEP_BYTES, word = byte / 2;
+    const s2dq_lines *lines = filling->lines;
+    const __m256i upper = _mm256_set1_epi16((short)0xFF00);
+    const __m256i fill = _mm256_loadu_si256((const __m256i *)(filling->fill[k] + byte));
+    const __m256i keep = _mm256_loadu_si256((const __m256i *)(filling->keep[k] + byte));
+    __m256i shuffle[S2DQ_STEP_SWEPT], slope[2], more[2], less[2];
+    int64_t at[S2DQ_STEP_SWEPT][2];
+    const int64_t to[2] = {step->dst[0], step->dst[1]};
+#pragma GCC unroll 6
+    for (int w = 0; w < windows; w++) {
+        shuffle[w] = _mm256_loadu_si256((const __m256i *)step->shuffle[w]);
+        at[w][0] = step->at[w][0], at[w][1] = step->at[w][1];
+    }
+#pragma GCC unroll 2
+    for (int odd = 0; odd < 2 && mapped; odd++) {
+        slope[odd] = S2DQ_STEP_WORDS(lines->slope[k][odd]);
+        more[odd] = S2DQ_STEP_WORDS(lines->more[k][odd]);
+        less[odd] = S2DQ_STEP_WORDS(lines->less[k][odd]);
+    }
+    for (int64_t j = 0; j < outer.extent; j++) {
+        const uint8_t *s = src + j * outer.src;
+        uint8_t *d = dst + j * outer.dst;
+        for (int64_t left = inner.extent; left > 0; left--) {
+            if (left == 1) s -= inner.src_back, d -= inner.dst_back;
+            __m256i value = _mm256_shuffle_epi8(s2dq_step_load(s, at[0]), shuffle[0]);
+#pragma GCC unroll 6
+            for (int w = 1; w < windows; w++)
+                value = _mm256_or_si256(value, _mm256_shuffle_epi8(s2dq_step_load(s, at[w]), shuffle[w]));
+            if (mapped) {
+                __m256i even = _mm256_mulhi_epu16(_mm256_slli_epi16(value, 8), slope[0]);
+                __m256i odd = _mm256_mulhi_epu16(_mm256_and_si256(value, upper), slope[1]);
+                even = _mm256_adds_epu16(even, more[0]);
+                odd = _mm256_adds_epu16(odd, more[1]);
+                if (mapped > 1) even = _mm256_subs_epu16(even, less[0]), odd = _mm256_subs_epu16(odd, less[1]);
+                value = _mm256_blendv_epi8(_mm256_srli_epi16(even, 8), odd, upper);
+            }
+            if (filled) value = _mm256_and_si256(value, keep);
+            value = _mm256_xor_si256(value, fill);
+            if (whole == 2) {
+                _mm256_storeu_si256((__m256i *)(d + to[0]), value);
+            } else {
+                _mm_storeu_si128((__m128i *)(d + to[0]), _mm256_castsi256_si128(value));
+                _mm_storeu_si128((__m128i *)(d + to[1]), _mm256_extracti128_si256(value, 1));
+            }
+            s += inner.src;
+            d += inner.dst;
+        }
+    }
+}
+
+typedef void (*s2dq_step_sweep)(uint8_t *, const uint8_t *, const s2dq_axis *, const s2dq_step *,
+                                const s2dq_filling *);
+
+#define S2DQ_STEP_SWEEP_OF(W, M, F, S)                                                                           \
+    S2DQ_STEP static void s2dq_step_sweep_##W##M##F##S(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep, \
+                                                       const s2dq_step *step, const s2dq_filling *filling)       \
+    {                                                                                                            \
+        s2dq_step_sweep_of(dst, src, sweep, step, filling, W, M, F, S);                                          \
+    }
+#define S2DQ_STEP_EACH_STORE(M, W, MAPPED) M(W, MAPPED, 0, 1) M(W, MAPPED, 0, 2) M(W, MAPPED, 1, 1) M(W, MAPPED, 1, 2)
+#define S2DQ_STEP_EACH_KIND(M, W) \
+    S2DQ_STEP_EACH_STORE(M, W, 0) S2DQ_STEP_EACH_STORE(M, W, 1) S2DQ_STEP_EACH_STORE(M, W, 2)
+#define S2DQ_STEP_EACH(M)                                                              \
+    S2DQ_STEP_EACH_KIND(M, 1) S2DQ_STEP_EACH_KIND(M, 2) S2DQ_STEP_EACH_KIND(M, 3) \
+    S2DQ_STEP_EACH_KIND(M, 4) S2DQ_STEP_EACH_KIND(M, 5) S2DQ_STEP_EACH_KIND(M, 6)
+
+S2DQ_STEP_EACH(S2DQ_STEP_SWEEP_OF)
+
+#define S2DQ_STEP_ENTRY(W, M, F, S) [M][F][S - 1][W - 1] = s2dq_step_sweep_##W##M##F##S,
+static const s2dq_step_sweep s2dq_step_sweeps[3][2][2][S2DQ_STEP_SWEPT] = {S2DQ_STEP_EACH(S2DQ_STEP_ENTRY)};
+
+/* Any vector, once. */
+S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2dq_step *step,
+                                     const s2dq_filling *filling)
+{
+    const int k = step->output, byte = step->half * S2DQ_STEP_BYTES, word = byte / 2;
+    const s2dq_lines *lines = filling->lines;
+    const __m256i upper = _mm256_set1_epi16((short)0xFF00);
+    __m256i value = _mm256_setzero_si256();
+    for (int w = 0; w < step->windows; w++) {
+        const __m256i shuffle = _mm256_loadu_si256((const __m256i *)step->shuffle[w]);
+        value = _mm256_or_si256(value, _mm256_shuffle_epi8(s2dq_step_load(src, step->at[w]), shuffle));
+    }
+    if (lines) {
+        __m256i half[2] = {_mm256_slli_epi16(value, 8), _mm256_and_si256(value, upper)};
+        for (int odd = 0; odd < 2; odd++) {
+            half[odd] = _mm256_mulhi_epu16(half[odd], S2DQ_STEP_WORDS(lines->slope[k][odd]));
+            half[odd] = _mm256_adds_epu16(half[odd], S2DQ_STEP_WORDS(lines->more[k][odd]));
+            half[odd] = _mm256_subs_epu16(half[odd], S2DQ_STEP_WORDS(lines->less[k][odd]));
+            for (int64_t turn = 0; turn < lines->doublings; turn++) {
+                const __m256i twice = S2DQ_STEP_WORDS(lines->twice[turn][k][odd]);
+                half[odd] = _mm256_adds_epu16(half[odd], _mm256_and_si256(half[odd], twice));
+            }
+        }
+        value = _mm256_or_si256(_mm256_srli_epi16(half[0], 8), _mm256_and_si256(half[1], upper));
+    }
+    value = _mm256_and_si256(value, _mm256_loadu_si256((const __m256i *)(filling->keep[k] + byte)));
+    value = _mm256_xor_si256(value, _mm256_loadu_si256((const __m256i *)(filling->fill[k] + byte)));
+    s2dq_step_store(dst, step, value);
+}
+
+/* One sweep: all turns of two loops, vector by vector. */
+static void s2dq_step_all(uint8_t *dst, const uint8_t *src, const s2dq_steps *steps, const s2dq_filling *filling,
+                          const s2dq_axis *sweep)
+{
+    const int mapped = !filling->lines ? 0 : filling->lines->falls ? 2 : 1;
+    const int doubles = mapped && filling->lines->doublings;
+    for (int k = 0; k < steps->count; k++) {
+        const s2dq_step *step = &steps->step[k];
+        if (!doubles && step->whole && step->windows <= S2DQ_STEP_SWEPT) {
+            s2dq_step_sweeps[mapped][step->filled][step->whole - 1][step->windows - 1](dst, src, sweep, step, filling);
+            continue;
+        }
+        for (int64_t j = 0; j < sweep[0].extent; j++) {
+            for (int64_t i = 0; i < sweep[1].extent; i++) {
+                const int64_t back = i == sweep[1].extent - 1;
+                s2dq_step_once(dst + j * sweep[0].dst + i * sweep[1].dst - back * sweep[1].dst_back,
+                               src + j * sweep[0].src + i * sweep[1].src - back * sweep[1].src_back, step, filling);
+            }
+        }
+    }
+}
+
+/* Fetches what a sweep reads. */
+static void s2dq_step_fetch(const uint8_t *src, const s2dq_tile *tile, const s2dq_axis *sweep)
+{
+    for (int64_t j = 0; j < sweep[0].extent; j++)
+        for (int64_t i = 0; i < sweep[1].extent; i++)
+            for (int64_t k = 0; k < tile->inputs * tile->loads; k++)
+                _mm_prefetch((const char *)(src + j * sweep[0].src + i * sweep[1].src + tile->src[k]), _MM_HINT_T0);
+}
+
+static void s2dq_step_run(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
+                          const s2dq_axis *loops)
+{
+    const int64_t size = s2dq_magnitude(loops[2].src) * 2 > S2DQ_REGISTER_BYTES ? s2dq_magnitude(loops[2].src)
+                                                                                : S2DQ_REGISTER_BYTES;
+    const int64_t most = size * 8 < S2DQ_STEP_SWEEP ? S2DQ_STEP_SWEEP / size : 8; /* turns in a sweep */
+    const int64_t back = loops[1].src_back || loops[1].dst_back;
+    for (int64_t i = 0; i < loops[0].extent; i++) {
+        for (int64_t j = 0; j < loops[1].extent;) {
+            const uint8_t *s = src;
+            uint8_t *d = dst;
+            s2dq_axis sweep[2] = {loops[1], loops[2]};
+            s2dq_tile_turn(loops, i, j, &s, &d);
+            sweep[0].extent = loops[2].extent < most ? most / loops[2].extent : 1;
+            if (sweep[0].extent > loops[1].extent - j) sweep[0].extent = loops[1].extent - j;
+            if (sweep[0].extent > 1 && back && j + sweep[0].extent == loops[1].extent) sweep[0].extent--;
+            j += sweep[0].extent;
+            for (int64_t from = 0; from < loops[2].extent; from += most) {
+                const int last = from + most >= loops[2].extent;
+                sweep[1].extent = last ? loops[2].extent - from : most;
+                sweep[1].src_back = last ? loops[2].src_back : 0;
+                sweep[1].dst_back = last ? loops[2].dst_back : 0;
+                if (tile->far)
+                    s2dq_step_fetch(last ? s + sweep[0].extent * loops[1].src : s + (from + most) * loops[2].src, tile,
+                                    sweep);
+                s2dq_step_all(d + from * loops[2].dst, s + from * loops[2].src, tile->steps, filling, sweep);
+            }
+        }
+    }
+}
+
+static s2dq_tile_runner s2dq_step_runner(const s2dq_tile *tile)
+{
+    (void)tile;
+    return s2dq_step_run;
+}
+
+/* What the arithmetic of a line comes to for one byte. */
+static inline uint8_t s2dq_line_value(const s2dq_lines *lines, int k, int i, uint8_t byte)
+{
+    int64_t value = ((int64_t)byte * 256 * lines->slope[k][i & 1][i / 2] >> 16) + lines->more[k][i & 1][i / 2];
+    value = (value > 65535 ? 65535 : value) - lines->less[k][i & 1][i / 2];
+    if (value < 0) value = 0;
+    for (int turn = 0; turn < lines->doublings; turn++)
+        if (lines->twice[turn][k][i & 1][i / 2]) value = 2 * value > 65535 ? 65535 : 2 * value;
+    return (uint8_t)(value >> 8);
+}
+
+/* One tile at an end of the source, byte by byte. */
+static void s2dq_step_run_edge(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling)
+{
+    const int width = S2DQ_REGISTER_BYTES / (int)tile->stores;
+    for (int k = 0; k < tile->outputs; k++) {
+        for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
+            const int piece = k * (int)tile->stores + i / width;
+            uint8_t value = 0;
+            if (!(tile->dst_mask[piece] >> i % width & 1)) continue;
+            if (filling->keep[k][i]) {
+                value = src[s2dq_tile_source(tile, k, i)];
+                if (filling->lines) value = s2dq_line_value(filling->lines, k, i, value);
+            }
+            dst[tile->dst[piece] + i % width] = value ^ filling->fill[k][i];
+        }
+    }
+}
+
+#endif
+#endif
