@@ -13,17 +13,22 @@ from s2dq.operators import (
     unpack_vect_c,
 )
 from s2dq.preprocess import Preprocessor
+from s2dq.quantized import QuantizedTensor, dequantize, quantize, requantize
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Preprocessor",
+    "QuantizedTensor",
     "batch_to_space",
     "batch_to_space_nd",
     "depth_to_space",
+    "dequantize",
     "get_num_threads",
     "pack_vect_c",
+    "quantize",
     "reference",
+    "requantize",
     "set_num_threads",
     "show_config",
     "space_to_batch",

@@ -31,7 +31,7 @@ from types import MethodType
 
 cimport cython
 from cython.parallel cimport prange
-from libc.stdint cimport int8_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -158,6 +158,30 @@ cdef extern from "_micro/portable.h" nogil:
     void s2dq_lookup(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_axis *axes,
                      int count) noexcept
 
+cdef extern from "_micro/convert.h" nogil:
+    enum:
+        S2DQ_VIEW_AXES
+    ctypedef struct s2dq_converters:
+        pass
+    ctypedef struct s2dq_along:
+        int64_t groups, run, period
+    ctypedef struct s2dq_parameters:
+        const float *scale
+        const int32_t *zero
+    ctypedef struct s2dq_conversion:
+        const uint8_t *x
+        uint8_t *y
+        int from_ "from", to
+        int x_swapped, y_swapped, x_direct, y_direct
+        int axes
+        int64_t extent[S2DQ_VIEW_AXES]
+        int64_t step[S2DQ_VIEW_AXES]
+        s2dq_parameters source, target
+        s2dq_along along
+    const s2dq_converters *s2dq_converters_of(int isa) noexcept
+    void s2dq_convert(const s2dq_conversion *conversion, const s2dq_converters *converters, int64_t first,
+                      int64_t last) noexcept
+
 cdef extern from "_micro/threads.h" nogil:
     const char *S2DQ_COMPILER
     int s2dq_forked_serial
@@ -237,6 +261,7 @@ cdef int64_t SLAB_BYTES = 1 << 26    # of the result, between two looks at pendi
 # The instruction set in use and its kernels: set once, at the end of the import.
 cdef int ISA
 cdef s2dq_kernels KERNELS
+cdef const s2dq_converters *CONVERTERS
 
 cdef s2dq_filling NO_FILLING         # everything kept
 memset(NO_FILLING.keep, 255, sizeof(NO_FILLING.keep))
@@ -1322,6 +1347,142 @@ def build_info():
     return S2DQ_COMPILER.decode(), s2dq_has_openmp()
 
 
+# ------------------------------------------------------------------------------------------------- conversions
+
+# The enumeration of convert.h, by kind and width.
+cdef dict NUMBERS = {"i1": 0, "u1": 1, "i2": 2, "u2": 3, "i4": 4, "f2": 5, "f4": 6, "f8": 7}
+
+
+def convert(cnp.ndarray x not None, cnp.ndarray out not None, source, target, tuple along not None, int num_threads):
+    """Dequantize, quantize, or do both in a row.
+
+    Parameters
+    ----------
+    x : ndarray
+        Of int8, uint8, int16, uint16 or int32 where there is a `source`, else of float16, float32 or float64; any
+        strides, alignment and byte order.
+    out : ndarray
+        The same by `target`; C-contiguous, with as many elements as `x`, not overlapping it.
+    source, target : (array of float32, array of int32) or None
+        Scales and zero points of the integers in `x` and in `out`. At least one.
+    along : (groups, run, period)
+        Where the parameters of an element are among them, by its position:
+        ``position // run % groups * period + position % run % period``.
+    num_threads : int
+        Size of the team wanted; 0 leaves it to the setter, the environment and OpenMP.
+
+    Raises
+    ------
+    ValueError
+        Arrays and parameters that do not go together.
+    """
+    cdef s2dq_conversion conversion
+    cdef const float[::1] source_scale, target_scale
+    cdef const int32_t[::1] source_zero, target_zero
+    cdef int64_t groups, run, period, count = cnp.PyArray_SIZE(x)
+    memset(&conversion, 0, sizeof(conversion))
+    conversion.from_ = number_of(x, source is not None)
+    conversion.to = number_of(out, target is not None)
+    if (source is None and target is None) or cnp.PyArray_SIZE(out) != count or not cnp.PyArray_IS_C_CONTIGUOUS(out):
+        raise ValueError("conversion: the result does not go with its source")
+    if count == 0:
+        return
+    groups, run, period = along
+    if groups < 1 or period < 1 or run < 1:
+        raise ValueError("conversion: no parameters lie like this")
+    conversion.along.groups, conversion.along.run, conversion.along.period = groups, run, period
+    if source is not None:
+        source_scale, source_zero = source
+        if not source_scale.shape[0] == source_zero.shape[0] == groups * period:
+            raise ValueError("conversion: too many or too few parameters of the source")
+        conversion.source.scale, conversion.source.zero = &source_scale[0], &source_zero[0]
+    if target is not None:
+        target_scale, target_zero = target
+        if not target_scale.shape[0] == target_zero.shape[0] == groups * period:
+            raise ValueError("conversion: too many or too few parameters of the result")
+        conversion.target.scale, conversion.target.zero = &target_scale[0], &target_zero[0]
+    view_source(&conversion, x)
+    conversion.y = <uint8_t *>cnp.PyArray_DATA(out)
+    conversion.y_swapped = not cnp.PyArray_ISNOTSWAPPED(out)
+    conversion.y_direct = cnp.PyArray_ISALIGNED(out) and cnp.PyArray_ISNOTSWAPPED(out)
+    run_conversion(&conversion, count, max(cnp.PyArray_ITEMSIZE(x), cnp.PyArray_ITEMSIZE(out)), num_threads)
+
+
+cdef int number_of(cnp.ndarray array, bint stored) except -1:
+    """The type of an array, as convert.h counts them; `stored` ones are integers."""
+    cdef int number = NUMBERS.get(f"{array.dtype.kind}{array.dtype.itemsize}", -1)
+    if number < 0 or stored != (array.dtype.kind != "f"):
+        raise ValueError(f"conversion: not from or to {array.dtype} here")
+    return number
+
+
+cdef void view_source(s2dq_conversion *conversion, cnp.ndarray x):
+    """OUT: how X lies; axes that follow one another are one."""
+    cdef int k, axes = 0
+    cdef int64_t extent, step
+    for k in range(cnp.PyArray_NDIM(x)):
+        extent, step = cnp.PyArray_DIM(x, k), cnp.PyArray_STRIDE(x, k)
+        if extent == 1:
+            continue
+        if axes and conversion.step[axes - 1] == extent * step:
+            conversion.extent[axes - 1] *= extent
+            conversion.step[axes - 1] = step
+        else:
+            conversion.extent[axes], conversion.step[axes] = extent, step
+            axes += 1
+    conversion.axes = axes
+    conversion.x = <const uint8_t *>cnp.PyArray_DATA(x)
+    conversion.x_swapped = not cnp.PyArray_ISNOTSWAPPED(x)
+    conversion.x_direct = (cnp.PyArray_IS_C_CONTIGUOUS(x) and cnp.PyArray_ISALIGNED(x)
+                           and cnp.PyArray_ISNOTSWAPPED(x))
+
+
+cdef int run_conversion(const s2dq_conversion *conversion, int64_t count, int64_t width, int num_threads) except -1:
+    """Convert `count` elements of at most `width` bytes, shared out as `execute` does it."""
+    cdef int64_t nbytes = count * width
+    cdef int64_t part, slab, tasks, task, begin = 0, end
+    cdef int team = 1, seen = 1
+    if nbytes <= SMALL:
+        s2dq_convert(conversion, CONVERTERS, 0, count)
+        s2dq_set_last_team(1)
+        return 0
+    if nbytes >= PARALLEL_ASKED and (num_threads or s2dq_get_cap() or is_awake(nbytes)):
+        team = team_limit(num_threads)
+    # Tasks begin at lines of the result, so that no two threads write one.
+    part = min(max(nbytes // (4 * team), TASK_MIN), TASK_MAX) // width // 64 * 64
+    tasks = (count + part - 1) // part
+    team = <int>min(<int64_t>team, tasks)
+    slab = max(<int64_t>team, SLAB_BYTES // (part * width))
+    while begin < tasks:
+        end = min(begin + slab, tasks)
+        with nogil:
+            if team == 1:
+                for task in range(begin, end):
+                    run_part(conversion, task * part, min(task * part + part, count), NULL)
+            elif nbytes < RESIDENT:
+                for task in prange(begin, end, schedule="static", num_threads=team):
+                    run_part(conversion, task * part, min(task * part + part, count),
+                             &seen if task == begin else NULL)
+            else:
+                for task in prange(begin, end, schedule="dynamic", chunksize=1, num_threads=team):
+                    run_part(conversion, task * part, min(task * part + part, count),
+                             &seen if task == begin else NULL)
+        begin = end
+        if begin < tasks:
+            PyErr_CheckSignals()
+    s2dq_set_last_team(seen)
+    if nbytes >= PARALLEL_AWAKE:
+        s2dq_set_last_end(s2dq_now())
+    return 0
+
+
+cdef void run_part(const s2dq_conversion *conversion, int64_t first, int64_t last, int *team) noexcept nogil:
+    """One task, on whichever thread picks it up. OUT: the size of the team, where `team` is not NULL."""
+    if team:
+        team[0] = s2dq_team()
+    s2dq_convert(conversion, CONVERTERS, first, last)
+
+
 # ----------------------------------------------------------------------------------------------- instruction sets
 
 def isa():
@@ -1357,6 +1518,7 @@ def _choose_isa():
 
 ISA = _choose_isa()
 KERNELS = s2dq_kernels_of(ISA)
+CONVERTERS = s2dq_converters_of(ISA)
 
 if s2dq_guard_fork() != 0:
     raise ImportError("s2dq: pthread_atfork refused the fork handlers")

@@ -105,7 +105,10 @@ class DepthProblem(NamedTuple):
 
 
 class BatchProblem(NamedTuple):
-    """One space-to-batch or batch-to-space call, canonical. Fields as in `DepthProblem`; `rest` rides along."""
+    """One space-to-batch or batch-to-space call, canonical. Fields as in `DepthProblem`; `rest` rides along.
+
+    `pads` are byte steps in the pad values, one for each axis of the source; none where there is one value for all.
+    """
 
     to_batch: bool
     steps: tuple[int, ...]
@@ -117,3 +120,4 @@ class BatchProblem(NamedTuple):
     space: tuple[int, ...]
     rest: tuple[int, ...]
     dst_shape: tuple[int, ...]
+    pads: tuple[int, ...] = ()

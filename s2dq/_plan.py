@@ -986,21 +986,22 @@ def plan_batch(p: BatchProblem, *, tiles: Means | None = None) -> Plan:
     space, blocked = (p.steps, dst) if p.to_batch else (dst, p.steps)
     dims = len(p.block)
 
-    def atom(extent, space_step, blocked_step):
-        return Atom(extent, *((space_step, blocked_step) if p.to_batch else (blocked_step, space_step)))
+    def atom(extent, space_step, blocked_step, pad=0):
+        return Atom(extent, *((space_step, blocked_step) if p.to_batch else (blocked_step, space_step)), pad)
 
-    atoms = {"n": atom(p.batch, space[0], blocked[0])}
+    pads = p.pads or (0,) * len(p.steps)
+    atoms = {"n": atom(p.batch, space[0], blocked[0], pads[0])}
     windows = []
     space_offset = 0
     for i in range(dims):
-        outer, offset = f"b{i}", f"o{i}"
-        atoms[outer] = atom(p.blocks[i], p.block[i] * space[1 + i], blocked[1 + i])
+        outer, offset, pad = f"b{i}", f"o{i}", pads[1 + i]
+        atoms[outer] = atom(p.blocks[i], p.block[i] * space[1 + i], blocked[1 + i], p.block[i] * pad)
         weight = p.batch * prod(p.block[i + 1:])  # of this offset in the output batch
-        atoms[offset] = atom(p.block[i], space[1 + i], weight * blocked[0])
+        atoms[offset] = atom(p.block[i], space[1 + i], weight * blocked[0], pad)
         space_offset -= p.lo[i] * space[1 + i]
         if p.space[i] != p.block[i] * p.blocks[i]:
             windows.append(Window((outer, offset), p.lo[i], p.lo[i] + p.space[i], "pad" if p.to_batch else "skip"))
     for i, extent in enumerate(p.rest):
-        atoms[f"r{i}"] = atom(extent, space[1 + dims + i], blocked[1 + dims + i])
+        atoms[f"r{i}"] = atom(extent, space[1 + dims + i], blocked[1 + dims + i], pads[1 + dims + i])
     offsets = (space_offset, 0) if p.to_batch else (0, space_offset)
     return direct(Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets), tiles, prod(p.dst_shape) * p.itemsize)

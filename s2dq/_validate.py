@@ -301,10 +301,7 @@ class Door:
             except MemoryError as error:
                 self.refuse(MemoryError, f"no memory for a result of shape {shape} and dtype {dtype}", error)
             return array, array
-        kind = type(out)  # not isinstance: that asks the value's own __class__
-        if not issubclass(kind, np.ndarray) or issubclass(kind, np.ma.MaskedArray):
-            self.refuse(TypeError, f"out must be an ndarray, not {kind.__name__}")
-        view = np.ndarray.view(out, np.ndarray)
+        view = self.ndarray("out", out)
         if view.dtype != dtype:
             self.refuse(TypeError, f"out must have dtype {dtype}, not {view.dtype}")
         if view.shape != shape:
@@ -320,6 +317,13 @@ class Door:
         if overlap:
             self.refuse(ValueError, f"out must not overlap {argument}")
         return out, view
+
+    def ndarray(self, argument: str, value: Any) -> np.ndarray:
+        """A base-class view of an array to write to."""
+        kind = type(value)  # not isinstance: that asks the value's own __class__
+        if not issubclass(kind, np.ndarray) or issubclass(kind, np.ma.MaskedArray):
+            self.refuse(TypeError, f"{argument} must be an ndarray, not {kind.__name__}")
+        return np.ndarray.view(value, np.ndarray)
 
     def size(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         """Refuse a shape that no array can have."""
@@ -727,6 +731,260 @@ def _join(door: Door, blocks, block, crops, phrases) -> list[int]:
             door.refuse(ValueError, f"{rule} they are taken from")
         space.append(whole - start - end)
     return space
+
+
+# --------------------------------------------------------------------------------------------- quantization
+
+QUANTIZED = ("int8", "uint8", "int16", "uint16", "int32")
+FLOATS = ("float16", "float32", "float64")
+
+
+class Parameters(NamedTuple):
+    """What stored values stand for: float32 `scale` and int32 `zero_point`, 0-d, or 1-d along `axis`; read-only.
+
+    With `axis` 1 of a packed tensor (N, words, H, W, V) there may be one entry for each of its words*V lanes.
+    """
+
+    scale: np.ndarray
+    zero_point: np.ndarray
+    axis: int | None
+
+
+class Conversion(NamedTuple):
+    """A checked call of quantize, dequantize or requantize: the arrays and the parameters of what is stored."""
+
+    x: np.ndarray
+    out: np.ndarray
+    result: np.ndarray
+    parameters: Parameters | None
+    num_threads: int
+
+
+@guarded
+def tensor_parts(name, values, scale, zero_point, axis) -> tuple[np.ndarray, Parameters]:
+    """Check the arguments of a QuantizedTensor; the values come back as a read-only view."""
+    door = Door(name)
+    array = door.array(values, "values")
+    _quantized(door, "values", array.dtype)
+    given = _read_parameters(door, scale, zero_point, axis, array.dtype)
+    array = door.settle(values, array, "values").view()
+    array.flags.writeable = False
+    return array, _placed(door, given, array.shape, "values")
+
+
+@guarded
+def quantize_call(name, x, scale, zero_point, dtype, axis, out, num_threads) -> Conversion:
+    """Check a call of quantize."""
+    door = Door(name)
+    array = door.array(x)
+    _among(door, "x must hold", array.dtype, FLOATS)
+    kept = _dtype(door, dtype)
+    given = _read_parameters(door, scale, zero_point, axis, kept)
+    wanted = door.threads(num_threads)
+    array = door.settle(x, array)
+    parameters = _placed(door, given, array.shape, "x")
+    door.size(array.shape, kept)
+    result, view = door.result(out, array.shape, array, kept)
+    return Conversion(array, view, result, parameters, wanted)
+
+
+@guarded
+def dequantize_call(name, kind, q, out, num_threads) -> Conversion:
+    """Check a call of dequantize; `kind` is the type of quantized tensors."""
+    door = Door(name)
+    array, _ = _tensor(door, kind, q)
+    dtype = np.dtype(np.float32)
+    if out is not None:
+        view = door.ndarray("out", out)
+        _among(door, "out must have dtype", view.dtype, FLOATS)
+        dtype = view.dtype
+    wanted = door.threads(num_threads)
+    door.size(array.shape, dtype)
+    result, view = door.result(out, array.shape, array, dtype, "q")
+    return Conversion(array, view, result, None, wanted)
+
+
+@guarded
+def requantize_call(name, kind, q, scale, zero_point, dtype, out, num_threads) -> Conversion:
+    """Check a call of requantize; `kind` is the type of quantized tensors."""
+    door = Door(name)
+    array, axis = _tensor(door, kind, q)
+    kept = array.dtype if dtype is None else _dtype(door, dtype)
+    given = _read_parameters(door, scale, zero_point, None, kept)
+    wanted = door.threads(num_threads)
+    for argument, entries in (("scale", given.scale), ("zero_point", given.zero_point)):
+        if entries.ndim and axis is None:
+            rule = f"{argument} has {entries.size} entries, but q has one scale and no axis for them"
+            door.refuse(ValueError, f"{rule}; quantize(dequantize(q), ..., axis=) says which")
+    if given.scale.ndim or given.zero_point.ndim:
+        given = given._replace(axis=axis)
+    parameters = _placed(door, given, array.shape, "q")
+    door.size(array.shape, kept)
+    result, view = door.result(out, array.shape, array, kept, "q")
+    return Conversion(array, view, result, parameters, wanted)
+
+
+@guarded
+def check_equal(name, shape, axis, scale, zero_point, what) -> None:
+    """Refuse rows of parameters that would have to become one pair each; ``what.format(row)`` says why."""
+    door = Door(name)
+    door.context.update({"x.shape": shape, "axis": axis})
+    # Bits: nothing here depends on how the thread looks at subnormal numbers.
+    differ = (scale.view(np.int32) != scale[:, :1].view(np.int32)) | (zero_point != zero_point[:, :1])
+    if differ.any():
+        row, other = np.argwhere(differ)[0].tolist()
+        pairs = (f"({scale[row, k]}, {zero_point[row, k]})" for k in (0, other))
+        rule = "must all have the same scale and zero point, not"
+        door.refuse(ValueError, f"{what.format(row)} {rule} {' and '.join(pairs)}")
+
+
+@guarded
+def check_packed(name, shape, axis, data_format) -> None:
+    """Refuse a tensor with parameters for every lane of its words where no words are expected."""
+    door = Door(name)
+    door.context.update({"x.shape": shape, "axis": axis, "data_format": data_format})
+    door.refuse(ValueError, "x has parameters for every lane of packed words, so data_format must be NCHW_VECT_C")
+
+
+def _quantized(door: Door, argument: str, dtype: np.dtype) -> None:
+    _among(door, f"{argument} must have dtype", dtype, QUANTIZED)
+
+
+def _among(door: Door, rule: str, dtype: np.dtype, names: tuple[str, ...]) -> None:
+    """One of a few dtypes, in either byte order."""
+    if dtype.kind not in "iuf" or dtype.isbuiltin == 2 or dtype.name not in names:
+        door.refuse(TypeError, f"{rule} {', '.join(names[:-1])} or {names[-1]}, not {dtype}")
+
+
+def _dtype(door: Door, dtype: Any) -> np.dtype:
+    """The argument `dtype`: a type of stored values."""
+    try:
+        kept = np.dtype(dtype) if dtype is not None else None
+    except Exception as error:
+        kept, cause = None, error
+    else:
+        cause = None
+    if kept is None:
+        rule = f"dtype must be {', '.join(QUANTIZED[:-1])} or {QUANTIZED[-1]}"
+        door.refuse(TypeError, f"{rule}, not {show(dtype)}", cause)
+    _among(door, "dtype must be", kept, QUANTIZED)
+    return kept
+
+
+def _tensor(door: Door, kind: type, q: Any) -> tuple[np.ndarray, int | None]:
+    """The values and the axis of the argument `q`."""
+    if type(q) is not kind:
+        rule = f"q must be a {kind.__name__}, not {type(q).__name__}"
+        door.refuse(TypeError, f"{rule}; {kind.__name__}(values, scale, zero_point) makes one of an array")
+    array = np.ndarray.view(q.values, np.ndarray)
+    door.context["q.shape"] = array.shape
+    return array, q.axis
+
+
+def _read_parameters(door: Door, scale: Any, zero_point: Any, axis: Any, dtype: np.dtype) -> Parameters:
+    """The three arguments, each read once; whether they fit a shape is for `_placed` to say."""
+    scales = _scales(door, scale)
+    zeros = _zero_points(door, zero_point, dtype)
+    return Parameters(scales, zeros, None if axis is None else door.integer("axis", axis, -MAX_DIMENSIONS))
+
+
+def _placed(door: Door, given: Parameters, shape: tuple[int, ...], argument: str) -> Parameters:
+    """Parameters that fit an array of this shape, a single one repeated where the other has an axis."""
+    scale, zero_point, axis = given
+    named = (("scale", scale), ("zero_point", zero_point))
+    if axis is None:
+        for name, entries in named:
+            if entries.ndim:
+                door.refuse(ValueError, f"{name} has {entries.size} entries: axis must say along which axis they lie")
+        counts = [()]
+    else:
+        if not -len(shape) <= axis < len(shape):
+            door.refuse(ValueError, f"axis {axis} is not one of the {len(shape)} dimensions of {argument}")
+        axis %= len(shape)
+        if not (scale.ndim or zero_point.ndim):
+            door.refuse(ValueError, "axis is for one scale or zero_point per index, but both are single numbers")
+        counts = [(shape[axis],)]
+        if axis == 1 and len(shape) == 5:  # or one for every lane of a packed tensor
+            counts.append((shape[1] * shape[4],))
+        wanted = " or, if packed, ".join(str(count) for count, in counts)
+        for name, entries in named:
+            if entries.ndim and entries.shape not in counts:
+                door.refuse(ValueError, f"{name} has {entries.size} entries, axis {axis} of {argument} {wanted}")
+        if scale.ndim and zero_point.ndim and scale.shape != zero_point.shape:
+            door.refuse(ValueError, f"scale has {scale.size} entries, but zero_point has {zero_point.size}")
+        counts = [(scale if scale.ndim else zero_point).shape]
+    spread = [np.broadcast_to(entries, counts[0]).copy() for _, entries in named]
+    for entries in spread:
+        entries.flags.writeable = False
+    return Parameters(*spread, axis)
+
+
+def _entries(door: Door, argument: str, value: Any, what: str, kinds: str) -> np.ndarray:
+    """An array of parameters, of at most one dimension."""
+    if value is None or isinstance(value, (str, bytes, bytearray, bool, complex, dict, set)):
+        door.refuse(TypeError, f"{argument} must be {what} or one per index, not {show(value)}")
+    array = door.view(argument, value)
+    if array.dtype.kind not in kinds or array.dtype.isbuiltin == 2:
+        door.refuse(TypeError, f"{argument} must be {what} or one per index, not of {array.dtype}: {show(value)}")
+    if array.ndim > 1:
+        rule = f"{argument} must be {what} or one per index"
+        door.refuse(ValueError, f"{rule}, not of shape {array.shape}: {show(value)}")
+    return array
+
+
+def _scales(door: Door, value: Any) -> np.ndarray:
+    """Scales as float32, 0-d or 1-d: finite and above 0 once they are rounded."""
+    if isinstance(value, (list, tuple, range)):
+        numbers = [door.real(f"scale[{i}]", entry) for i, entry in enumerate(value)]
+        scales = to_float32(np.array(numbers, np.float64))
+    elif isinstance(value, Real) and not isinstance(value, (bool, np.generic)):
+        scales = to_float32(np.array(door.real("scale", value), np.float64))
+    else:
+        scales = to_float32(_entries(door, "scale", value, "a real number", "iuf"))
+    bits = scales.view(np.int32)
+    bad = (bits <= 0) | (bits >= 0x7F800000)
+    if bad.any():
+        entry = f"[{int(np.argmax(bad))}]" if scales.ndim else ""
+        rule = "must be above 0 and finite as a float32"
+        door.refuse(ValueError, f"scale{entry} {rule}, not {show(value)}")
+    return scales
+
+
+def _zero_points(door: Door, value: Any, dtype: np.dtype) -> np.ndarray:
+    """Zero points as int32, 0-d or 1-d, all within the dtype."""
+    info = np.iinfo(dtype)
+    if isinstance(value, (list, tuple, range)):
+        numbers = [door.integer(f"zero_point[{i}]", entry, int(info.min)) for i, entry in enumerate(value)]
+    elif isinstance(value, np.ndarray) and value.ndim:
+        numbers = _entries(door, "zero_point", value, "an integer", "iu").tolist()
+    elif hasattr(type(value), "__index__"):
+        numbers = door.integer("zero_point", value, int(info.min))
+    else:
+        numbers = _entries(door, "zero_point", value, "an integer", "iu").tolist()
+    for i, number in enumerate(numbers if isinstance(numbers, list) else [numbers]):
+        if not info.min <= number <= info.max:
+            entry = f"[{i}]" if isinstance(numbers, list) else ""
+            door.refuse(ValueError, f"zero_point{entry} {show(number)} cannot be held by dtype {dtype}")
+    return np.array(numbers, np.int32)
+
+
+def to_float32(numbers: np.ndarray) -> np.ndarray:
+    """Float32 nearest to `numbers`, half to even, in a new array.
+
+    In integers, because a cast rounds as the calling thread rounds, and flushes what the thread flushes.
+    """
+    if numbers.dtype.kind == "f" and numbers.dtype.itemsize == 4:
+        return numbers.astype(np.float32)  # its own, at most swapped
+    bits = numbers.astype(np.float64).view(np.int64)
+    magnitude, sign = bits & MAX_BYTES, (bits < 0).astype(np.int64) << 31
+    exponent = np.maximum((magnitude >> 52) - 1023, -1022)
+    digits = (magnitude & (2**52 - 1)) | ((magnitude >> 52 > 0).astype(np.int64) << 52)
+    drop = np.minimum(29 + np.maximum(-126 - exponent, 0), 62)  # subnormal ones lose more of their 53 bits
+    kept, rest, half = digits >> drop, digits & ((1 << drop) - 1), 1 << (drop - 1)
+    kept = kept + ((rest > half) | ((rest == half) & ((kept & 1) == 1)))
+    rounded = np.minimum((np.maximum(exponent + 126, 0) << 23) + kept, 0x7F800000)
+    rounded = np.where(magnitude > 2047 << 52, 0x7FC00000, rounded) | sign
+    return np.asarray(rounded.astype(np.uint32).view(np.float32))
 
 
 # -------------------------------------------------------------------------------------------- preprocessing

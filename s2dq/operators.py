@@ -44,21 +44,64 @@ def program_of(problem: DepthProblem | BatchProblem) -> _kernels.Program:
     return _kernels.Program(np.array(plan.encode(), np.int64))
 
 
-def _memo(check, *head):
-    """The calls of an operator: looked up where it has been made before, else checked by ``check(*head, ...)``."""
+class Operation:
+    """An operator, as it shows itself to tensors that are more than an array.
 
-    def first(x, out, num_threads, arguments):
-        call = check(*head, x, *arguments, out, num_threads)
-        program, fill = None, b""
+    Operators do not know such tensors. Where the type of `x` has a method
+
+        __s2dq_move__(x, operation, out, num_threads, arguments)
+
+    they return what it returns. The method moves arrays with `run`; or, where what the tensor carries besides its
+    array has to follow, checks the call with `check`, reads from the problem what goes where, and moves with
+    `execute`, which is the first to write. `arguments` are all others but `out` and `num_threads`, as they were given.
+    """
+
+    def __init__(self, check, name, *head):
+        self.name = name
+        self.pads = head == (True,)  # the last argument is a pad value, None for the zero of what is padded
+        self._check, self._head = check, head
+        self.memo = _kernels.Memo(self._first)
+
+    def run(self, x, out, num_threads, arguments) -> np.ndarray:
+        """The operator on an array."""
+        return self.memo.call(x, out, num_threads, arguments)
+
+    def check(self, x, out, num_threads, arguments) -> Call:
+        """A call on an array, checked."""
+        return self._check(self.name, *self._head, x, *arguments, out, num_threads)
+
+    def execute(self, call: Call, pads: bytes | None = None) -> tuple[_kernels.Program | None, bytes]:
+        """Move what `check` found to be right; `pads` are the pad elements, where the problem wants more than one."""
         if call.x.dtype.hasobject:
             _run_references(call)
         elif call.x.dtype.itemsize:
             program = program_of(call.problem)
-            fill = call.lane.tobytes() + call.pad.tobytes() + SLACK
+            fill = call.lane.tobytes() + (call.pad.tobytes() if pads is None else pads) + SLACK
             _kernels.run(program, call.x, call.out, fill, None, call.num_threads)
+            return program, fill
+        return None, b""
+
+    def _first(self, x, out, num_threads, arguments):
+        """A call that has not been made before, or is no plain one; see `_kernels.Memo`."""
+        move = None if type(x) is np.ndarray else _mover(type(x))
+        if move:
+            return move(x, self, out, num_threads, arguments), None, None, None, b"", None
+        call = self.check(x, out, num_threads, arguments)
+        program, fill = self.execute(call)
         return call.result, call.x, call.out, program, fill, None
 
-    return _kernels.Memo(first)
+
+def _mover(kind: type) -> Callable | None:
+    """The method of a type that moves its tensors; asked in a way that runs no code of a metaclass."""
+    try:
+        return type.__getattribute__(kind, "__s2dq_move__")
+    except AttributeError:
+        return None
+
+
+def _memo(check, *head) -> _kernels.Memo:
+    """The calls of an operator: looked up where it has been made before, else checked by ``check(*head, ...)``."""
+    return Operation(check, *head).memo
 
 
 def _run_references(call: Call) -> None:

@@ -14,8 +14,11 @@ __all__ = [
     "batch_to_space",
     "batch_to_space_nd",
     "depth_to_space",
+    "dequantize",
     "pack_vect_c",
     "preprocess",
+    "quantize",
+    "requantize",
     "space_to_batch",
     "space_to_batch_nd",
     "space_to_depth",
@@ -224,7 +227,74 @@ def preprocess(
     return space_to_depth(quantized, block_size, "NHWC", mode=mode, out_format=data_format, vect=vect)
 
 
+def quantize(x, scale, zero_point, dtype="int8", *, axis=None):
+    """Turn real numbers into stored integers; see `s2dq.quantize`. Arrays in, arrays out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.quantize(np.array([-0.75, -0.25, 0.25, 0.75]), 0.5, 10)
+    array([ 8, 10, 10, 12], dtype=int8)
+    """
+    x = np.asarray(x)
+    x = x.astype(np.result_type(x, np.float32))  # float16 is widened
+    scale = _along(np.float32(scale), x.shape, axis).astype(x.dtype)
+    zero_point = _along(np.int64(zero_point), x.shape, axis)
+    info = np.iinfo(dtype)
+    with np.errstate(all="ignore"):  # numbers too large for their type saturate as infinities
+        steps = np.rint(x / scale).astype(np.float64)
+    stored = np.clip(steps + zero_point, info.min, info.max)
+    return np.where(np.isnan(steps), zero_point, stored).astype(dtype)
+
+
+def dequantize(values, scale, zero_point, *, axis=None):
+    """Turn stored integers into real numbers; see `s2dq.dequantize`. Arrays in, arrays out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.dequantize(np.array([0, 128, 255], np.uint8), 0.5, 128)
+    array([-64. ,   0. ,  63.5], dtype=float32)
+    """
+    values = np.asarray(values)
+    scale = _along(np.float32(scale), values.shape, axis)
+    zero_point = _along(np.int64(zero_point), values.shape, axis)
+    with np.errstate(all="ignore"):
+        return np.asarray((values.astype(np.int64) - zero_point).astype(np.float32) * scale)
+
+
+def requantize(values, scale, zero_point, new_scale, new_zero_point, dtype=None, *, axis=None):
+    """Take stored integers to another scale, zero point or type; see `s2dq.requantize`. Arrays in, arrays out.
+
+    Both pairs of parameters are single numbers or lie along `axis`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> reference.requantize(np.array([0, 128, 255], np.uint8), 0.5, 0, 0.5, -128, np.int8)
+    array([-128,    0,  127], dtype=int8)
+    """
+    values = np.asarray(values)
+    numbers = dequantize(values, scale, zero_point, axis=axis)
+    return quantize(numbers, new_scale, new_zero_point, dtype or values.dtype, axis=axis)
+
+
 # ------------------------------------------------------------------------------------------------------ pieces
+
+
+def _along(entries, shape, axis):
+    """Parameters in a form that broadcasts: one for all, one for each index of `axis`, or one for each packed lane."""
+    entries = np.asarray(entries)
+    if entries.ndim == 0:
+        return entries
+    form = [1] * len(shape)
+    form[axis] = shape[axis]
+    if entries.size != shape[axis]:  # axis 1 of (N, words, H, W, V)
+        form[-1] = shape[-1]
+    return entries.reshape(form)
 
 
 def _per_axis(value, count):
