@@ -9,7 +9,7 @@ integers, which cannot wrap; what leaves this module fits in 63 bits.
 import operator
 import reprlib
 from collections.abc import Callable
-from functools import wraps
+from functools import lru_cache, wraps
 from math import copysign, inf, isfinite, isnan, prod
 from numbers import Complex, Number, Real
 from typing import Any, NamedTuple, NoReturn
@@ -737,6 +737,7 @@ def _join(door: Door, blocks, block, crops, phrases) -> list[int]:
 
 QUANTIZED = ("int8", "uint8", "int16", "uint16", "int32")
 FLOATS = ("float16", "float32", "float64")
+_CODES = {np.dtype(name).str[1:]: name for name in QUANTIZED + FLOATS}  # quicker to ask for than the name
 
 
 class Parameters(NamedTuple):
@@ -852,7 +853,7 @@ def _quantized(door: Door, argument: str, dtype: np.dtype) -> None:
 
 def _among(door: Door, rule: str, dtype: np.dtype, names: tuple[str, ...]) -> None:
     """One of a few dtypes, in either byte order."""
-    if dtype.kind not in "iuf" or dtype.isbuiltin == 2 or dtype.name not in names:
+    if dtype.str[1:] not in _CODES or dtype.isbuiltin == 2 or _CODES[dtype.str[1:]] not in names:
         door.refuse(TypeError, f"{rule} {', '.join(names[:-1])} or {names[-1]}, not {dtype}")
 
 
@@ -913,7 +914,7 @@ def _placed(door: Door, given: Parameters, shape: tuple[int, ...], argument: str
         if scale.ndim and zero_point.ndim and scale.shape != zero_point.shape:
             door.refuse(ValueError, f"scale has {scale.size} entries, but zero_point has {zero_point.size}")
         counts = [(scale if scale.ndim else zero_point).shape]
-    spread = [np.broadcast_to(entries, counts[0]).copy() for _, entries in named]
+    spread = [entries if entries.shape == counts[0] else np.full(counts[0], entries) for _, entries in named]
     for entries in spread:
         entries.flags.writeable = False
     return Parameters(*spread, axis)
@@ -938,15 +939,17 @@ def _scales(door: Door, value: Any) -> np.ndarray:
         numbers = [door.real(f"scale[{i}]", entry) for i, entry in enumerate(value)]
         scales = to_float32(np.array(numbers, np.float64))
     elif isinstance(value, Real) and not isinstance(value, (bool, np.generic)):
-        scales = to_float32(np.array(door.real("scale", value), np.float64))
+        scales = _one_float32(door.real("scale", value))
     else:
         scales = to_float32(_entries(door, "scale", value, "a real number", "iuf"))
     bits = scales.view(np.int32)
-    bad = (bits <= 0) | (bits >= 0x7F800000)
-    if bad.any():
-        entry = f"[{int(np.argmax(bad))}]" if scales.ndim else ""
-        rule = "must be above 0 and finite as a float32"
-        door.refuse(ValueError, f"scale{entry} {rule}, not {show(value)}")
+    if not scales.ndim:
+        fits = 0 < int(bits) < 0x7F800000
+    else:
+        fits = not scales.size or 0 < int(bits.min()) <= int(bits.max()) < 0x7F800000
+    if not fits:
+        rule = "scale must be above 0 and finite as a float32" + (", every entry of it" if scales.ndim else "")
+        door.refuse(ValueError, f"{rule}, not {show(value)}")
     return scales
 
 
@@ -966,6 +969,14 @@ def _zero_points(door: Door, value: Any, dtype: np.dtype) -> np.ndarray:
             entry = f"[{i}]" if isinstance(numbers, list) else ""
             door.refuse(ValueError, f"zero_point{entry} {show(number)} cannot be held by dtype {dtype}")
     return np.array(numbers, np.int32)
+
+
+@lru_cache(maxsize=256)
+def _one_float32(number: float) -> np.ndarray:
+    """`to_float32` of a number, for the scales that come again and again."""
+    rounded = to_float32(np.array(number, np.float64))
+    rounded.flags.writeable = False
+    return rounded
 
 
 def to_float32(numbers: np.ndarray) -> np.ndarray:

@@ -480,6 +480,8 @@ def _along(shape: tuple[int, ...], pair) -> _Along:
 
 def _spread(pair, along: _Along) -> tuple[np.ndarray, np.ndarray]:
     """Scales and zero points as `along` counts them."""
+    if pair.axis is None and along.groups == 1:
+        return pair.scale.reshape(1), pair.zero_point.reshape(1)
     spread = []
     for entries in (pair.scale, pair.zero_point):
         repeated = np.repeat(entries, along.each).reshape(along.groups, -1)

@@ -56,6 +56,13 @@ static void s2dq_leave(const s2dq_environment *before) { fesetenv(before); }
 #define S2DQ_WHOLE_FLOAT 12582912.0f
 #define S2DQ_WHOLE_DOUBLE 6755399441055744.0
 
+/* Without a branch that the compiler would keep. */
+S2DQ_EVERYWHERE uint32_t s2dq_choose(int first, uint32_t one, uint32_t other)
+{
+    const uint32_t mask = (uint32_t)-first;
+    return (one & mask) | (other & ~mask);
+}
+
 /* n elements. IN: one scale and zero point for all of them, or one for each (`each`, a constant).
  * The bounds are those of the result less the zero point, so that what is rounded fits the integer it is cast to.
  */
@@ -74,21 +81,38 @@ static void s2dq_leave(const s2dq_environment *before) { fesetenv(before); }
         }                                                                                                         \
     }
 
-/* The same where float32 cannot hold the bounds, or the number. */
-#define S2DQ_QUANTIZE_WIDE(NAME, INTEGER, REAL, LOW, HIGH)                                                        \
-    S2DQ_EVERYWHERE void NAME(INTEGER *S2DQ_RESTRICT dst, const REAL *S2DQ_RESTRICT src, int64_t n,               \
+/* The same from float64, in float64. */
+#define S2DQ_QUANTIZE_DOUBLE(NAME, INTEGER, LOW, HIGH)                                                            \
+    S2DQ_EVERYWHERE void NAME(INTEGER *S2DQ_RESTRICT dst, const double *S2DQ_RESTRICT src, int64_t n,             \
                               const float *S2DQ_RESTRICT scale, const int32_t *S2DQ_RESTRICT zero, int each)      \
     {                                                                                                             \
         for (int64_t i = 0; i < n; i++) {                                                                         \
             const double z = (double)zero[each ? i : 0];                                                          \
             const double low = (double)(LOW) - z, high = (double)(HIGH) - z;                                      \
-            double steps = (double)(src[i] / (REAL)scale[each ? i : 0]);                                          \
+            double steps = src[i] / (double)scale[each ? i : 0];                                                  \
             steps = steps == steps ? steps : 0.0;                                                                 \
             steps = steps > low ? steps : low;                                                                    \
             steps = steps < high ? steps : high;                                                                  \
             dst[i] = (INTEGER)(int32_t)(((steps + S2DQ_WHOLE_DOUBLE) - S2DQ_WHOLE_DOUBLE) + z);                   \
         }                                                                                                         \
     }
+
+/* From float32 to what float32 cannot hold: the ratio is one of float32, all that follows is exact. NaN is put right
+ * at the end, for the compiler makes a branch of it elsewhere. */
+S2DQ_EVERYWHERE void s2dq_f32_i32(int32_t *S2DQ_RESTRICT dst, const float *S2DQ_RESTRICT src, int64_t n,
+                                  const float *S2DQ_RESTRICT scale, const int32_t *S2DQ_RESTRICT zero, int each)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double z = (double)zero[each ? i : 0];
+        const double low = (double)INT32_MIN - z, high = (double)INT32_MAX - z;
+        const float ratio = src[i] / scale[each ? i : 0];
+        double steps = (double)ratio;
+        steps = steps > low ? steps : low;
+        steps = steps < high ? steps : high;
+        const int32_t stored = (int32_t)(((steps + S2DQ_WHOLE_DOUBLE) - S2DQ_WHOLE_DOUBLE) + z);
+        dst[i] = (int32_t)s2dq_choose(ratio == ratio, (uint32_t)stored, (uint32_t)zero[each ? i : 0]);
+    }
+}
 
 #define S2DQ_DEQUANTIZE(NAME, INTEGER, DIFFERENCE)                                                                \
     S2DQ_EVERYWHERE void NAME(float *S2DQ_RESTRICT dst, const INTEGER *S2DQ_RESTRICT src, int64_t n,              \
@@ -102,12 +126,11 @@ S2DQ_QUANTIZE(s2dq_f32_i8, int8_t, INT8_MIN, INT8_MAX)
 S2DQ_QUANTIZE(s2dq_f32_u8, uint8_t, 0, UINT8_MAX)
 S2DQ_QUANTIZE(s2dq_f32_i16, int16_t, INT16_MIN, INT16_MAX)
 S2DQ_QUANTIZE(s2dq_f32_u16, uint16_t, 0, UINT16_MAX)
-S2DQ_QUANTIZE_WIDE(s2dq_f32_i32, int32_t, float, INT32_MIN, INT32_MAX)
-S2DQ_QUANTIZE_WIDE(s2dq_f64_i8, int8_t, double, INT8_MIN, INT8_MAX)
-S2DQ_QUANTIZE_WIDE(s2dq_f64_u8, uint8_t, double, 0, UINT8_MAX)
-S2DQ_QUANTIZE_WIDE(s2dq_f64_i16, int16_t, double, INT16_MIN, INT16_MAX)
-S2DQ_QUANTIZE_WIDE(s2dq_f64_u16, uint16_t, double, 0, UINT16_MAX)
-S2DQ_QUANTIZE_WIDE(s2dq_f64_i32, int32_t, double, INT32_MIN, INT32_MAX)
+S2DQ_QUANTIZE_DOUBLE(s2dq_f64_i8, int8_t, INT8_MIN, INT8_MAX)
+S2DQ_QUANTIZE_DOUBLE(s2dq_f64_u8, uint8_t, 0, UINT8_MAX)
+S2DQ_QUANTIZE_DOUBLE(s2dq_f64_i16, int16_t, INT16_MIN, INT16_MAX)
+S2DQ_QUANTIZE_DOUBLE(s2dq_f64_u16, uint16_t, 0, UINT16_MAX)
+S2DQ_QUANTIZE_DOUBLE(s2dq_f64_i32, int32_t, INT32_MIN, INT32_MAX)
 S2DQ_DEQUANTIZE(s2dq_i8_f32, int8_t, int32_t)
 S2DQ_DEQUANTIZE(s2dq_u8_f32, uint8_t, int32_t)
 S2DQ_DEQUANTIZE(s2dq_i16_f32, int16_t, int32_t)
@@ -133,9 +156,9 @@ S2DQ_EVERYWHERE void s2dq_f16_f32(float *S2DQ_RESTRICT dst, const uint16_t *S2DQ
 {
     for (int64_t i = 0; i < n; i++) {
         const uint32_t sign = (uint32_t)(src[i] & 0x8000) << 16, digits = src[i] & 0x7FFF;
-        const uint32_t shift = digits >= 0x7C00 ? 224u << 23 : 112u << 23; /* of the exponent; infinities and NaN */
         const uint32_t small = s2dq_bits_of((float)(int32_t)digits * 0x1p-24f);
-        dst[i] = s2dq_float_of(sign | (digits < 0x0400 ? small : (digits << 13) + shift));
+        const uint32_t normal = (digits << 13) + (112u << 23) + ((digits >= 0x7C00) * (112u << 23)); /* or no number */
+        dst[i] = s2dq_float_of(sign | s2dq_choose(digits < 0x0400, small, normal));
     }
 }
 
@@ -146,8 +169,8 @@ S2DQ_EVERYWHERE void s2dq_f32_f16(uint16_t *S2DQ_RESTRICT dst, const float *S2DQ
         const uint32_t bits = s2dq_bits_of(src[i]), sign = bits >> 16 & 0x8000, digits = bits & 0x7FFFFFFF;
         const uint32_t normal = (digits - (112u << 23) + 0xFFF + (digits >> 13 & 1)) >> 13;
         const uint32_t small = s2dq_bits_of(s2dq_float_of(digits) + 0.5f) - 0x3F000000; /* 0.5 ends where they end */
-        const uint32_t finite = digits < 113u << 23 ? small : normal;
-        dst[i] = (uint16_t)(sign | (digits >= 143u << 23 ? 0x7C00 : finite));
+        const uint32_t finite = s2dq_choose(digits < 113u << 23, small, normal);
+        dst[i] = (uint16_t)(sign | s2dq_choose(digits >= 143u << 23, 0x7C00, finite));
     }
 }
 
