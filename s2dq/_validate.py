@@ -922,7 +922,8 @@ def _placed(door: Door, given: Parameters, shape: tuple[int, ...], argument: str
 
 def _entries(door: Door, argument: str, value: Any, what: str, kinds: str) -> np.ndarray:
     """An array of parameters, of at most one dimension."""
-    if value is None or isinstance(value, (str, bytes, bytearray, bool, complex, dict, set)):
+    number = isinstance(value, Number) and not isinstance(value, np.generic)
+    if value is None or number or isinstance(value, (str, bytes, bytearray, dict, set)):
         door.refuse(TypeError, f"{argument} must be {what} or one per index, not {show(value)}")
     array = door.view(argument, value)
     if array.dtype.kind not in kinds or array.dtype.isbuiltin == 2:

@@ -1,0 +1,1143 @@
+"""Quantized tensors: the arithmetic bit by bit, and values and parameters that move together."""
+
+import copy
+import ctypes
+import pickle
+import sys
+import threading
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import s2dq
+from guarded import run_child
+from s2dq import QuantizedTensor, _kernels, reference
+
+DTYPES = ("int8", "uint8", "int16", "uint16", "int32")
+FLOATS = ("float16", "float32", "float64")
+OPERATORS = ("space_to_depth", "depth_to_space", "space_to_batch_nd", "batch_to_space_nd", "space_to_batch",
+             "batch_to_space", "pack_vect_c", "unpack_vect_c")  # fmt: skip
+PACKED = "NCHW_VECT_C"
+
+
+def same(array, expected):
+    """Equal in type, shape, dtype and every bit; all NaN are one."""
+    np.testing.assert_array_equal(array, expected, strict=True)
+    np.testing.assert_array_equal(np.signbit(array), np.signbit(expected))
+
+
+def rounded(number):
+    """Nearest integer of an exact fraction, half to even."""
+    return round(number)  # Fraction.__round__ is exact
+
+
+def exactly(x, scale, zero_point, dtype, divide):
+    """Quantize one number with exact integers; `divide` gives the ratio in the precision that the rule says."""
+    info = np.iinfo(dtype)
+    if np.isnan(x):
+        return zero_point
+    ratio = divide(x, np.float32(scale))
+    if np.isinf(ratio):
+        return int(info.max if ratio > 0 else info.min)
+    return max(int(info.min), min(int(info.max), rounded(Fraction(float(ratio))) + zero_point))
+
+
+def divide_single(x, scale):
+    with np.errstate(all="ignore"):
+        return np.float32(x) / scale
+
+
+def divide_double(x, scale):
+    with np.errstate(all="ignore"):
+        return np.float64(x) / np.float64(scale)
+
+
+# ------------------------------------------------------------------------------------------------ quantize
+
+SCALES = (1.0, 0.5, 2.0, 0.1, 1 / 255, 0.0186, 3.0, 2.0**-126, 1e-40, 1e30)
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1e-45, -1e-45, 1e-40, 6e-8, 65504.0, 3.4e38, -3.4e38, 1e300)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("x_dtype", FLOATS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_quantize_follows_the_rule_number_by_number(rng, scale, x_dtype, dtype):
+    info = np.iinfo(dtype)
+    edges = [info.min, info.max, info.min - 1, info.max + 1, 0, 1, -1]
+    zero_points = sorted({0, int(info.min), int(info.max), 3 if info.min == 0 else -3})
+    for zero_point in zero_points:
+        around = [edge - zero_point + part for edge in edges for part in (-0.5, -0.25, 0.0, 0.5, 0.75)]
+        numbers = [*SPECIAL, *(scale * step for step in around), *(rng.standard_normal(50) * scale * 100)]
+        with np.errstate(all="ignore"):
+            x = np.array(numbers, np.float64).astype(x_dtype)
+        divide = divide_double if x_dtype == "float64" else divide_single
+        expected = np.array([exactly(number, scale, zero_point, dtype, divide) for number in x], dtype)
+        np.testing.assert_array_equal(s2dq.quantize(x, scale, zero_point, dtype).values, expected, strict=True)
+        np.testing.assert_array_equal(reference.quantize(x, scale, zero_point, dtype), expected, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("x_dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scale", [1.0, 0.5, 2.0**-10, 2.0**20])
+def test_every_half_goes_to_the_even_neighbour(scale, x_dtype, dtype):
+    info = np.iinfo(dtype)
+    steps = np.arange(int(info.min) - 2, int(info.max) + 2) + 0.5  # each a tie, exactly
+    for zero_point in (0, 1):
+        expected = [max(info.min, min(info.max, rounded(Fraction(step)) + zero_point)) for step in steps.tolist()]
+        q = s2dq.quantize((steps * scale).astype(x_dtype), scale, zero_point, dtype)
+        np.testing.assert_array_equal(q.values, np.array(expected, dtype), strict=True)
+
+
+def test_ties_that_a_reciprocal_would_miss(rng):
+    """Numbers whose quotient is a tie, for scales whose reciprocal is not exact."""
+    for scale in (np.float32(s) for s in (0.1, 3.0, 1 / 255, 0.7, 1e-3)):
+        steps = np.arange(-130, 130, dtype=np.float32) + np.float32(0.5)
+        x = steps * scale
+        ties = x[x / scale == steps]
+        assert len(ties) > 50, "no ties to look at"
+        expected = [max(-128, min(127, rounded(Fraction(float(step))))) for step in ties / scale]
+        np.testing.assert_array_equal(s2dq.quantize(ties, scale, 0).values, expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_every_zero_point(dtype):
+    info = np.iinfo(dtype)
+    x = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, *(np.arange(-300, 300) / 2)], np.float32)
+    levels = np.arange(info.min, info.max + 1).astype(dtype)
+    for zero_point in range(info.min, info.max + 1):
+        q = s2dq.quantize(x, 0.5, zero_point, dtype)
+        assert q.values[:5].tolist() == [zero_point, info.max, info.min, zero_point, zero_point]
+        expected = np.clip(np.arange(-300, 300) + zero_point, info.min, info.max)
+        np.testing.assert_array_equal(q.values[5:], expected)
+        numbers = QuantizedTensor(levels, 0.5, zero_point).dequantize()
+        same(numbers, (np.arange(info.min, info.max + 1) - zero_point).astype(np.float32) * np.float32(0.5))
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 65, 127, 2047, 2048, 2049, 5000])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_length(rng, dtype, length):
+    x = (rng.standard_normal(length) * 300).astype(np.float32)
+    scale = rng.uniform(0.1, 9, length)
+    zero_point = rng.integers(0, 100, length)
+    for parameters in ((0.3, 7, None), (scale, zero_point, 0)):
+        *pair, axis = parameters
+        q = s2dq.quantize(x, *pair, dtype, axis=axis)
+        np.testing.assert_array_equal(q.values, reference.quantize(x, *pair, dtype, axis=axis), strict=True)
+        same(q.dequantize(), reference.dequantize(q.values, *pair, axis=axis))
+
+
+SHAPES = [(3,), (4, 5), (2, 3, 4), (2, 7, 3, 5), (1, 200, 3, 3), (3, 2, 100), (2, 5, 2, 3, 4), (2, 1, 3, 3, 32),
+          (0, 3), (3, 0), (1, 1, 1), (600, 3), (5, 1030), (2, 70000, 2)]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_parameters_along_every_axis(rng, dtype, shape):
+    info = np.iinfo(dtype)
+    x = (rng.standard_normal(shape) * 100).astype(np.float32)
+    places = [(axis, shape[axis]) for axis in range(-len(shape), len(shape))]
+    if len(shape) == 5:
+        places += [(1, shape[1] * shape[4]), (-4, shape[1] * shape[4])]
+    for axis, count in places:
+        scale, zero_point = rng.uniform(0.01, 5, count), rng.integers(info.min, info.max, count, dtype, True)
+        form = [1] * len(shape)
+        form[axis] = shape[axis]
+        if count != shape[axis]:
+            form[4] = shape[4]
+        full = [np.broadcast_to(entries.reshape(form), shape).ravel() for entries in (scale, zero_point)]
+        q = s2dq.quantize(x, scale, zero_point, dtype, axis=axis)
+        assert q.axis == axis % len(shape)
+        # Element by element, every one with a scale of its own: quite another way through the loops.
+        each = s2dq.quantize(x.ravel(), *full, dtype, axis=0)
+        np.testing.assert_array_equal(q.values.ravel(), each.values)
+        same(q.dequantize().ravel(), each.dequantize())
+        expected = reference.quantize(x, scale, zero_point, dtype, axis=axis)
+        np.testing.assert_array_equal(q.values, expected, strict=True)
+
+
+def test_zero_dimensions():
+    q = s2dq.quantize(np.array(2.75, np.float32), 0.5, 1)
+    assert q.values.shape == () and q.values[()] == 7 and q.dequantize()[()] == 3.0
+    assert s2dq.requantize(q, 1.0, 0).values[()] == 3
+    assert s2dq.quantize(np.float64(1.0), 0.5, 0).values[()] == 2
+
+
+@pytest.mark.parametrize("num_threads", [None, 1, 2, 1000])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_large_tensors_and_threads(rng, num_threads, per_channel):
+    shape = (3, 1100, 331)
+    x = (rng.standard_normal(shape) * 40).astype(np.float32)
+    scale, zero_point, axis = (0.3, 5, None)
+    if per_channel:
+        scale, zero_point, axis = rng.uniform(0.1, 1, 331), rng.integers(-9, 9, 331), 2
+    for dtype in ("int8", "int32"):
+        q = s2dq.quantize(x, scale, zero_point, dtype, axis=axis, num_threads=num_threads)
+        team = _kernels.last_team_size()
+        assert team == (1 if num_threads == 1 else team) and (num_threads != 2 or team == min(2, s2dq.get_num_threads()))
+        np.testing.assert_array_equal(q.values, reference.quantize(x, scale, zero_point, dtype, axis=axis), strict=True)
+        same(q.dequantize(num_threads=num_threads), reference.dequantize(q.values, scale, zero_point, axis=axis))
+
+
+# ------------------------------------------------------------------------------------- memory of any kind
+
+def awkward(x):
+    """The same numbers in other memory."""
+    yield np.asfortranarray(x)
+    yield np.repeat(x, 3, axis=-1)[..., ::3]
+    yield x[..., ::-1].copy()[..., ::-1]
+    yield x[::-1].copy()[::-1]
+    yield x.astype(x.dtype.newbyteorder())
+    yield np.asfortranarray(x.astype(x.dtype.newbyteorder()))[...]
+    shifted = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    shifted[...] = x
+    yield shifted
+    locked = x.copy()
+    locked.flags.writeable = False
+    yield locked
+
+
+@pytest.mark.parametrize("x_dtype", FLOATS)
+def test_any_memory_of_real_numbers(rng, x_dtype):
+    x = (rng.standard_normal((3, 40, 7)) * 50).astype(x_dtype)
+    for axis in (None, 0, 1, 2):
+        pair = (0.7, 3) if axis is None else (rng.uniform(0.1, 2, x.shape[axis]), rng.integers(-5, 5, x.shape[axis]))
+        expected = s2dq.quantize(x, *pair, "int16", axis=axis)
+        for other in awkward(x):
+            assert s2dq.quantize(other, *pair, "int16", axis=axis) == expected
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_memory_of_values(rng, dtype):
+    info = np.iinfo(dtype)
+    values = rng.integers(info.min, info.max, (6, 40, 7), dtype, True)
+    for axis in (None, 0, 1, 2):
+        pair = (0.7, 3) if axis is None else (rng.uniform(0.1, 2, values.shape[axis]), 3)
+        plain = QuantizedTensor(values, *pair, axis=axis)
+        for other in awkward(values):
+            q = QuantizedTensor(other, *pair, axis=axis)
+            assert q.dtype == other.dtype
+            same(q.dequantize(), plain.dequantize())
+            for target in ("int8", "uint8", "int32"):
+                assert s2dq.requantize(q, 0.5, 9, target) == s2dq.requantize(plain, 0.5, 9, target)
+            kept = s2dq.requantize(q, 0.5, 9)
+            assert kept.dtype == other.dtype
+            np.testing.assert_array_equal(kept.values, s2dq.requantize(plain, 0.5, 9).values)
+
+
+@pytest.mark.parametrize("out_dtype", [">f2", "<f2", ">f4", "<f4", ">f8", "<f8"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dequantize_into_every_float(rng, dtype, out_dtype):
+    info = np.iinfo(dtype)
+    values = rng.integers(info.min, info.max, 3000, dtype, True)
+    values[:2] = info.min, info.max
+    for scale, zero_point in product((0.5, 0.1, 1e-7, 1e-40, 1e30, 3.4e38, 100.0), {0, 5, int(info.min), int(info.max)}):
+        q = QuantizedTensor(values, scale, zero_point)
+        out = np.empty(values.shape, out_dtype)
+        assert s2dq.dequantize(q, out=out) is out
+        with np.errstate(all="ignore"):
+            single = (values.astype(np.int64) - zero_point).astype(np.float32) * np.float32(scale)
+            expected = single.astype(out_dtype)
+        assert out.tobytes() == expected.tobytes()
+
+
+def test_every_float16_is_rounded_to_once():
+    """All float32 around all float16 and half way between them."""
+    half = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
+    middle = (half[:-1] + half[1:]) / 2
+    numbers = np.concatenate([half, middle, np.nextafter(middle, 0), np.nextafter(middle, np.float32(1e9)),
+                              np.float32([65519.996, 65520.0, 65520.004, 1e9])]).astype(np.float32)  # fmt: skip
+    # A scale per element turns the stored 1 into any number above 0.
+    numbers = numbers[numbers > 0]
+    out = np.empty(numbers.shape, np.float16)
+    s2dq.QuantizedTensor(np.ones(numbers.shape, np.int8), numbers, 0, axis=0).dequantize(out=out)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(out.view(np.uint16), numbers.astype(np.float16).view(np.uint16))
+
+
+def test_every_float16_is_read():
+    x = np.arange(0x10000, dtype=np.uint32).astype(np.uint16).view(np.float16)
+    for scale in (1.0, 2.0**-24, 0.1):
+        expected = s2dq.quantize(x.astype(np.float32), scale, -5, "int32")
+        np.testing.assert_array_equal(s2dq.quantize(x, scale, -5, "int32").values, expected.values)
+
+
+# ------------------------------------------------------------------------------ the environment of the thread
+
+def numbers_of_all_kinds():
+    """Arrays of every float type, and scales for each element."""
+    import numpy as np
+
+    rng = np.random.default_rng(7)
+    numbers = np.concatenate([rng.standard_normal(70000) * 40, rng.standard_normal(3000) * 1e-39,
+                              np.arange(-400, 400) / 8, [np.nan, np.inf, -np.inf, -0.0, 1e-45]])  # fmt: skip
+    with np.errstate(all="ignore"):
+        arrays = [numbers.astype(dtype) for dtype in ("float16", "float32", "float64")]
+    return arrays, np.linspace(0.05, 2, len(numbers))
+
+
+def digest_of_all(arrays=None, scales=None):
+    """Print a digest of conversions of every kind."""
+    import hashlib
+
+    import numpy as np
+
+    import s2dq
+
+    if arrays is None:
+        arrays, scales = numbers_of_all_kinds()
+    seen = hashlib.sha256()
+    for x in arrays:
+        for dtype in ("int8", "uint8", "int16", "uint16", "int32"):
+            for scale, zero_point, axis in ((0.1, 3, None), (1e-40, 0, None), (scales, 9, 0)):
+                for num_threads in (1, 2):
+                    q = s2dq.quantize(x, scale, zero_point, dtype, axis=axis, num_threads=num_threads)
+                    seen.update(q.values.tobytes() + q.scale.tobytes())
+                    for out_dtype in ("float16", "float32", "float64"):
+                        out = np.empty(x.shape, out_dtype)
+                        seen.update(q.dequantize(out=out, num_threads=num_threads).tobytes())
+                    seen.update(s2dq.requantize(q, 0.3, 1, num_threads=num_threads).values.tobytes())
+                    seen.update(s2dq.requantize(q, 0.3, 1, "int8", num_threads=num_threads).values.tobytes())
+    print(s2dq._kernels.isa(), seen.hexdigest())
+
+
+def digest_in_environment(name):
+    """The same with the thread's floating-point environment changed; it must be found as it was left."""
+    import ctypes
+    import mmap
+
+    import s2dq  # noqa: F401
+
+    arrays, scales = numbers_of_all_kinds()
+    code = {"get": b"\x0f\xae\x1f\xc3", "set": b"\x0f\xae\x17\xc3"}  # stmxcsr (rdi); ldmxcsr (rdi)
+    page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(code["get"].ljust(16, b"\xcc") + code["set"])
+    base = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    get, put = (ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint32))(base + at) for at in (0, 16))
+    changed = ctypes.c_uint32(0x1F80 | {"down": 0x2000, "up": 0x4000, "zero": 0x6000, "flushed": 0x8040}[name])
+    after = ctypes.c_uint32()
+    put(changed)
+    digest_of_all(arrays, scales)
+    get(after)
+    assert after.value & ~0x3F == changed.value, hex(after.value)
+
+
+@pytest.fixture(scope="module")
+def digest():
+    return run_child(digest_of_all, helpers=(numbers_of_all_kinds,)).split()[1]
+
+
+@pytest.mark.parametrize("isa", _kernels.available_isas())
+def test_every_instruction_set_gives_the_same_bits(isa, digest):
+    assert run_child(digest_of_all, helpers=(numbers_of_all_kinds,), env={"S2DQ_ISA": isa}).split() == [isa, digest]
+
+
+X86 = pytest.mark.skipif(
+    not {"avx2", "avx512vbmi"} & set(_kernels.available_isas()), reason="the environment of an x86 thread"
+)
+
+
+def rounding_directions():
+    """fesetround's names by their numbers on this machine."""
+    if sys.platform != "linux":
+        return {}
+    import platform
+
+    machines = {"x86_64": (0x400, 0x800, 0xC00), "aarch64": (0x800000, 0x400000, 0xC00000), "s390x": (3, 2, 1)}
+    return dict(zip(("down", "up", "zero"), machines.get(platform.machine(), ())))
+
+
+@pytest.mark.parametrize("direction", ["down", "up", "zero"])
+def test_rounding_mode_of_the_caller_does_not_matter(direction, rng):
+    if direction not in rounding_directions():
+        pytest.skip("fesetround's numbers are not known here")
+    libm = ctypes.CDLL("libm.so.6")
+    x = np.concatenate([np.arange(-600, 600) / 4, rng.standard_normal(40000) * 50]).astype(np.float32)
+    scales = (0.5, 0.1, 1 / 255, 1e-40, 1e-46 * 9)
+
+    def all_results():
+        for scale, dtype in product(scales, DTYPES):
+            q = s2dq.quantize(x, scale, 1, dtype)
+            out = q.dequantize(out=np.empty(x.shape, np.float16))
+            yield q.values.tobytes(), q.scale.tobytes(), q.dequantize().tobytes(), out.tobytes()
+            yield s2dq.requantize(q, 0.3, 2, "int8").values.tobytes()
+
+    expected = list(all_results())
+    number = rounding_directions()[direction]
+    assert libm.fesetround(number) == 0
+    try:
+        results = list(all_results())
+        assert libm.fegetround() == number, "the caller's rounding mode was changed"
+    finally:
+        libm.fesetround(0)
+    assert results == expected
+
+
+@X86
+@pytest.mark.parametrize("name", ["down", "up", "zero", "flushed"])
+def test_environment_of_the_thread_does_not_matter(name, digest):
+    assert run_child(digest_in_environment, name, helpers=(numbers_of_all_kinds, digest_of_all)).split()[1] == digest
+
+
+def test_scale_is_rounded_half_to_even_without_the_processor(rng):
+    from s2dq._validate import to_float32
+
+    bits = rng.integers(0, 0x7FF0000000000000, 20000)
+    numbers = np.concatenate([bits.view(np.float64), np.exp(rng.uniform(-110, 95, 20000))])
+    singles = rng.integers(1, 0x7F7FFFFE, 5000).astype(np.int32).view(np.float32).astype(np.float64)
+    above = np.nextafter(singles.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+    middle = (singles + above) / 2
+    numbers = np.concatenate([numbers, singles, middle, np.nextafter(middle, 0), np.nextafter(middle, np.inf),
+                              [0.0, 5e-324, 2.0**-150, 2.0**-149, 2.0**-126, 3.4028235677973366e38, 1e39, np.inf]])
+    numbers = np.concatenate([numbers, -numbers])
+    with np.errstate(all="ignore"):
+        expected = numbers.astype(np.float32)
+    np.testing.assert_array_equal(to_float32(numbers).view(np.uint32), expected.view(np.uint32))
+    assert np.isnan(to_float32(np.array([np.nan]))).all()
+
+
+# ------------------------------------------------------------------------------------------------ requantize
+
+@pytest.mark.parametrize(("source", "target"), list(product(DTYPES, DTYPES)))
+def test_requantize_is_both_steps(rng, source, target):
+    a, b = np.iinfo(source), np.iinfo(target)
+    for shape, axis in (((3, 5), None), ((40, 50), None), ((2, 3, 400), 1), ((300, 3), 1), ((2, 3, 4, 5), 0),
+                        ((2, 2, 30, 30, 4), "words"), ((2, 3, 2, 2, 4), "words"), ((0, 4), 1)):  # fmt: skip
+        count = None if axis is None else shape[1] * shape[4] if axis == "words" else shape[axis]
+        axis = 1 if axis == "words" else axis
+        values = rng.integers(a.min, a.max, shape, source, True)
+        q = QuantizedTensor(values, rng.uniform(0.01, 2, count), rng.integers(a.min, a.max, count, source, True),
+                            axis=axis)  # fmt: skip
+        numbers = q.dequantize()
+        for length in {None, count}:
+            pair = rng.uniform(0.01, 2, length), rng.integers(b.min, b.max, length, target, True)
+            expected = s2dq.quantize(numbers, *pair, target, axis=axis if length is not None else None)
+            for num_threads in (None, 2):
+                assert s2dq.requantize(q, *pair, target, num_threads=num_threads) == expected
+            out = np.full(shape, 77, target)
+            result = s2dq.requantize(q, *pair, target, out=out)
+            assert result.values is out and result == expected and out.flags.writeable
+            if source == target:
+                assert s2dq.requantize(q, *pair) == expected, "the type is kept"
+
+
+@pytest.mark.parametrize(("source", "target"), list(product(["int8", "uint8"], repeat=2)))
+def test_bytes_are_looked_up_right_for_every_pair_of_zero_points(source, target):
+    a, b = np.iinfo(source), np.iinfo(target)
+    levels = np.arange(a.min, a.max + 1).astype(source)
+    for zero_point in range(a.min, a.max + 1, 15):
+        for new_zero_point in range(b.min, b.max + 1, 15):
+            q = QuantizedTensor(levels, 0.5, zero_point)
+            expected = reference.requantize(levels, 0.5, zero_point, 0.75, new_zero_point, target)
+            np.testing.assert_array_equal(s2dq.requantize(q, 0.75, new_zero_point, target).values, expected, strict=True)
+
+
+# ------------------------------------------------------------------------------------------------ the object
+
+def tensor(shape=(1, 4, 4, 2), dtype="int8", scale=0.5, zero_point=-3, axis=None):
+    values = (np.arange(prod(shape)) % 100).astype(dtype).reshape(shape)
+    return QuantizedTensor(values, scale, zero_point, axis=axis)
+
+
+def test_parts_and_their_types():
+    values = np.arange(6, dtype=np.int8).reshape(2, 3)
+    q = QuantizedTensor(values, 0.1, 5)
+    assert (q.shape, q.dtype, q.ndim, q.axis) == ((2, 3), np.dtype("int8"), 2, None)
+    assert type(q.values) is np.ndarray and np.shares_memory(q.values, values)
+    assert q.scale.shape == () and q.scale.dtype == np.float32 and q.scale == np.float32(0.1)
+    assert q.zero_point.shape == () and q.zero_point.dtype == np.int32 and q.zero_point == 5
+    assert values.flags.writeable, "the caller's own array stays as it was"
+    q = QuantizedTensor(values, np.array([1, 2, 3]), np.int64(7), axis=-1)
+    assert q.axis == 1 and q.scale.tolist() == [1, 2, 3] and q.zero_point.tolist() == [7, 7, 7]
+    q = QuantizedTensor(values, 0.5, range(2), axis=np.int8(0))
+    assert q.axis == 0 and q.scale.tolist() == [0.5, 0.5] and q.zero_point.tolist() == [0, 1]
+    given = np.array([1.0, 2.0], np.float32)
+    q = QuantizedTensor(values, given, 0, axis=0)
+    given[0] = 9
+    assert q.scale.tolist() == [1.0, 2.0], "parameters are the tensor's own"
+
+
+@pytest.mark.parametrize("scale", [1, Fraction(1, 4), np.float64(0.25), np.float16(0.5), np.array(3), np.float32(1e-42)])
+def test_scale_may_be_any_real_number(scale):
+    assert QuantizedTensor(np.int8([1]), scale, 0).scale == np.float32(float(scale))
+
+
+def test_it_never_changes():
+    q = tensor(axis=3, scale=[0.5, 0.25])
+    for name in ("values", "scale", "zero_point", "axis", "shape", "other"):
+        with pytest.raises(AttributeError, match="never changes"):
+            setattr(q, name, 1)
+        with pytest.raises(AttributeError, match="never changes"):
+            delattr(q, name)
+    for array in (q.values, q.scale, q.zero_point):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    before = q.scale.copy()
+    q.__init__(q.values, 9.0, 0)
+    np.testing.assert_array_equal(q.scale, before)
+    fresh = s2dq.quantize(np.ones(3), 0.5, 0)
+    assert not fresh.values.flags.writeable
+    assert not s2dq.space_to_depth(q, 2).values.flags.writeable
+    assert not s2dq.requantize(q, 0.5, 0).values.flags.writeable
+
+
+@pytest.mark.parametrize("q", [tensor(), tensor(axis=3, scale=[0.5, 0.25]), tensor((0, 3)), tensor((), zero_point=7),
+                               tensor((1, 2, 3, 3, 4), scale=np.arange(1, 9), axis=1)])  # fmt: skip
+def test_copies_are_equal(q):
+    copies = [copy.copy(q), copy.deepcopy(q)]
+    copies += [pickle.loads(pickle.dumps(q, protocol)) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)]
+    for other in copies:
+        assert type(other) is QuantizedTensor and other == q and other.axis == q.axis
+        assert not other.values.flags.writeable and not other.scale.flags.writeable
+    assert not np.shares_memory(copies[1].values, q.values) or not q.values.size
+
+
+def test_equality_compares_everything():
+    q = tensor(axis=3, scale=[0.5, 0.25])
+    assert (q == tensor(axis=3, scale=[0.5, 0.25])) is True and (q != tensor(axis=3, scale=[0.5, 0.25])) is False
+    values = q.values.copy()
+    values[0, 0, 0, 0] += 1
+    others = [
+        QuantizedTensor(values, q.scale, q.zero_point, axis=3),
+        QuantizedTensor(q.values, [0.5, np.nextafter(np.float32(0.25), 1)], q.zero_point, axis=3),
+        QuantizedTensor(q.values, q.scale, [-3, -2], axis=3),
+        QuantizedTensor(q.values, 0.5, -3),
+        QuantizedTensor(q.values.astype(np.int16), q.scale, q.zero_point, axis=3),
+        QuantizedTensor(q.values.reshape(1, 2, 8, 2), q.scale, q.zero_point, axis=3),
+        q.values, None, 1, "q", object(),
+    ]  # fmt: skip
+    for other in others:
+        assert (q == other) is False and (q != other) is True and (other == q) is False
+    square = np.zeros((2, 2), np.int8)
+    assert QuantizedTensor(square, [1, 2], 0, axis=0) != QuantizedTensor(square, [1, 2], 0, axis=1)
+    tiny = np.array([1, 2], np.int32).view(np.float32)  # subnormal: equal only to a thread that flushes them
+    assert QuantizedTensor(square[0], tiny[0], 0) != QuantizedTensor(square[0], tiny[1], 0)
+
+
+def test_it_has_no_hash_and_no_subclasses():
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(tensor())
+    with pytest.raises(TypeError, match="cannot be subclassed"):
+        type("Sub", (QuantizedTensor,), {})
+
+
+def test_repr_tells_all():
+    q = QuantizedTensor(np.array([[1, 2], [3, 4]], np.uint8), 0.5, 3)
+    assert repr(q) == ("QuantizedTensor([[1, 2],\n"
+                       "                 [3, 4]], dtype=uint8, scale=0.5, zero_point=3)")  # fmt: skip
+    q = QuantizedTensor(np.array([[1, 2]], np.int16), [0.5, 2], [3, 4], axis=1)
+    assert repr(q) == "QuantizedTensor([[1, 2]], dtype=int16, scale=[0.5, 2. ], zero_point=[3, 4], axis=1)"
+    large = repr(tensor((1, 100, 100, 64), axis=3, scale=np.arange(1, 65), zero_point=0))
+    assert "shape=(1, 100, 100, 64)" in large and "..." in large and len(large) < 3000
+    assert repr(tensor((0, 3))) == "QuantizedTensor([], dtype=int8, shape=(0, 3), scale=0.5, zero_point=-3)"
+
+
+def test_numpy_does_not_take_it_for_an_array():
+    q, array = tensor(), np.ones((1, 4, 4, 2))
+    for attempt in (
+        lambda: np.asarray(q), lambda: np.array(q), lambda: np.array([q, q], np.float32), lambda: np.stack([q, q]),
+        lambda: q + array, lambda: array + q, lambda: array * q, lambda: np.add(array, q), lambda: np.exp(q),
+        lambda: np.sum(q), lambda: q + 1, lambda: 1 - q, lambda: np.copyto(array, q), lambda: float(q), lambda: q[0],
+        lambda: iter(q), lambda: len(q), lambda: memoryview(q),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            attempt()
+    with pytest.raises(TypeError, match=r"no array: take its \.values, or \.dequantize\(\) it"):
+        np.asarray(q)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "error", "message"),
+    [
+        ((np.zeros(3), 1.0, 0), {}, TypeError, "values must have dtype int8, uint8, int16, uint16 or int32, not float64"),
+        ((np.zeros(3, np.int64), 1.0, 0), {}, TypeError, "not int64"),
+        ((np.zeros(3, bool), 1.0, 0), {}, TypeError, "not bool"),
+        (([1, 2], 1.0, 0), {}, TypeError, "not int64"),
+        (("ab", 1.0, 0), {}, TypeError, "values must be an array that NumPy can view in place"),
+        ((np.ma.array([1], dtype=np.int8), 1.0, 0), {}, TypeError, "values must not be a masked array"),
+        ((np.zeros(3, np.int8), 0.0, 0), {}, ValueError, "scale must be above 0 and finite as a float32, not 0.0"),
+        ((np.zeros(3, np.int8), -1.0, 0), {}, ValueError, "scale must be above 0 and finite as a float32, not -1.0"),
+        ((np.zeros(3, np.int8), 5e-324, 0), {}, ValueError, "scale must be above 0 and finite as a float32, not 5e-324"),
+        ((np.zeros(3, np.int8), 1e39, 0), {}, ValueError, r"scale must be above 0 and finite as a float32, not 1e\+39"),
+        ((np.zeros(3, np.int8), np.float32(0), 0), {}, ValueError, "scale must be above 0"),
+        ((np.zeros(3, np.int8), 10**400, 0), {}, ValueError, "scale must be finite"),
+        ((np.zeros(3, np.int8), float("nan"), 0), {}, ValueError, "scale must be finite, not nan"),
+        ((np.zeros(3, np.int8), np.float32("inf"), 0), {}, ValueError, "scale must be above 0 and finite"),
+        ((np.zeros(3, np.int8), True, 0), {}, TypeError, "scale must be a real number or one per index, not True"),
+        ((np.zeros(3, np.int8), 1j, 0), {}, TypeError, "scale must be a real number"),
+        ((np.zeros(3, np.int8), "1", 0), {}, TypeError, "scale must be a real number or one per index, not '1'"),
+        ((np.zeros(3, np.int8), None, 0), {}, TypeError, "scale must be a real number or one per index, not None"),
+        ((np.zeros(3, np.int8), np.array([True]), 0), {"axis": 0}, TypeError, "not of bool"),
+        ((np.zeros(3, np.int8), np.ones((1, 3)), 0), {"axis": 0}, ValueError, r"not of shape \(1, 3\)"),
+        ((np.zeros(3, np.int8), [1, 0, 1], 0), {"axis": 0}, ValueError, "above 0 and finite as a float32, every entry"),
+        ((np.zeros(3, np.int8), [1, "a", 1], 0), {"axis": 0}, TypeError, r"scale\[1\] must be a real number, not 'a'"),
+        ((np.zeros(3, np.int8), 1.0, 128), {}, ValueError, "zero_point 128 cannot be held by dtype int8"),
+        ((np.zeros(3, np.int8), 1.0, -129), {}, ValueError, "zero_point must be at least -128, not -129"),
+        ((np.zeros(3, np.uint8), 1.0, -1), {}, ValueError, "zero_point must be at least 0, not -1"),
+        ((np.zeros(3, np.int32), 1.0, 2**31), {}, ValueError, "zero_point 2147483648 cannot be held by dtype int32"),
+        ((np.zeros(3, np.int8), 1.0, 10**400), {}, ValueError, "cannot be held by dtype int8"),
+        ((np.zeros(3, np.int8), 1.0, 0.0), {}, TypeError, "zero_point must be an integer or one per index"),
+        ((np.zeros(3, np.int8), 1.0, True), {}, TypeError, "zero_point must be an integer, not True"),
+        ((np.zeros(3, np.int8), 1.0, None), {}, TypeError, "zero_point must be an integer or one per index, not None"),
+        ((np.zeros(3, np.int8), 1.0, [0, 1, 500]), {"axis": 0}, ValueError, r"zero_point\[2\] 500 cannot be held"),
+        ((np.zeros(3, np.int8), 1.0, np.array([0, -500, 0])), {"axis": 0}, ValueError, r"zero_point\[1\] -500 cannot"),
+        ((np.zeros(3, np.int8), 1.0, [0, 1.0, 5]), {"axis": 0}, TypeError, r"zero_point\[1\] must be an integer, not 1.0"),
+        ((np.zeros(3, np.int8), [1, 2, 3], 0), {}, ValueError, "scale has 3 entries: axis must say along which axis"),
+        ((np.zeros(3, np.int8), 1.0, [0]), {}, ValueError, "zero_point has 1 entries: axis must say along which axis"),
+        ((np.zeros(3, np.int8), 1.0, 0), {"axis": 0}, ValueError, "axis is for one scale or zero_point per index"),
+        ((np.zeros(3, np.int8), [1, 2], 0), {"axis": 0}, ValueError, "scale has 2 entries, axis 0 of values 3"),
+        ((np.zeros(3, np.int8), [1, 2, 3], [1, 2]), {"axis": 0}, ValueError, "zero_point has 2 entries, axis 0 of values"),
+        ((np.zeros((1, 2, 3, 3, 4), np.int8), [1] * 3, 0), {"axis": 1}, ValueError, "values 2 or, if packed, 8"),
+        ((np.zeros((1, 2, 3, 3, 4), np.int8), [1] * 2, [0] * 8), {"axis": 1}, ValueError, "2 entries, but zero_point has 8"),
+        ((np.zeros((1, 2, 3, 3, 4), np.int8), [1] * 8, 0), {"axis": 4}, ValueError, "axis 4 of values 4"),
+        ((np.zeros(3, np.int8), [1, 2, 3], 0), {"axis": 1}, ValueError, "axis 1 is not one of the 1 dimensions of values"),
+        ((np.zeros(3, np.int8), [1, 2, 3], 0), {"axis": -2}, ValueError, "axis -2 is not one of the 1 dimensions"),
+        ((np.zeros((), np.int8), [1], 0), {"axis": 0}, ValueError, "axis 0 is not one of the 0 dimensions of values"),
+        ((np.zeros(3, np.int8), [1, 2, 3], 0), {"axis": 0.0}, TypeError, "axis must be an integer, not 0.0"),
+        ((np.zeros(3, np.int8), [1, 2, 3], 0), {"axis": False}, TypeError, "axis must be an integer, not False"),
+        ((np.zeros(3, np.int8), [1, 2, 3], 0), {"axis": 10**30}, ValueError, "axis 1000000000000000000000000000000 is not"),
+    ],
+)
+def test_refused_parts(arguments, keywords, error, message):
+    with pytest.raises(error, match=message) as caught:
+        QuantizedTensor(*arguments, **keywords)
+    assert str(caught.value).startswith("QuantizedTensor: ")
+    values = arguments[0]
+    if type(values) is np.ndarray and values.dtype.name in DTYPES:  # it is a parameter that is refused
+        with pytest.raises(error, match=message.replace("values", "x")):
+            s2dq.quantize(np.zeros(values.shape), *arguments[1:], values.dtype, **keywords)
+
+
+FLOAT = np.zeros((2, 3), np.float32)
+Q = tensor((2, 3))
+LOCKED = np.zeros((2, 3), np.int8)
+LOCKED.flags.writeable = False
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: s2dq.quantize(np.zeros(3, np.int32), 1.0, 0), TypeError, "x must hold float16, float32 or float64, not int32"),
+        (lambda: s2dq.quantize(np.zeros(3, np.longdouble), 1.0, 0), TypeError, "x must hold float16"),
+        (lambda: s2dq.quantize(np.zeros(3, complex), 1.0, 0), TypeError, "not complex128"),
+        (lambda: s2dq.quantize(Q, 1.0, 0), TypeError, "x must be an array that NumPy can view in place"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, "int64"), TypeError, "dtype must be int8, uint8, int16, uint16 or int32, not"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, "float32"), TypeError, "dtype must be int8"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, None), TypeError, "dtype must be int8, .* not None"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, "junk"), TypeError, "dtype must be int8, .* not 'junk'"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, num_threads=0), ValueError, "num_threads must be at least 1, not 0"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, num_threads=True), TypeError, "num_threads must be an integer"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=[1]), TypeError, "out must be an ndarray, not list"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=Q), TypeError, "out must be an ndarray, not QuantizedTensor"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=np.empty((2, 3), "u1")), TypeError, "out must have dtype int8, not uint8"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=np.empty((3, 2), "i1")), ValueError, r"out must have shape \(2, 3\)"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=np.empty((3, 2), "i1").T), ValueError, "out must be C-contiguous"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=LOCKED), ValueError, "out must be writeable"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=FLOAT.view("i1")[:, :3]), ValueError, "out must be C-contiguous"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=FLOAT.ravel().view("i1")[:6].reshape(2, 3)), ValueError,
+         "out must not overlap x"),
+        (lambda: s2dq.dequantize(FLOAT), TypeError, "q must be a QuantizedTensor, not ndarray"),
+        (lambda: s2dq.dequantize(None), TypeError, "q must be a QuantizedTensor, not NoneType"),
+        (lambda: s2dq.dequantize(Q, out=np.empty((2, 3), "i4")), TypeError, "out must have dtype float16, float32 or"),
+        (lambda: s2dq.dequantize(Q, out=np.empty((2, 4), "f4")), ValueError, "out must have shape"),
+        (lambda: s2dq.dequantize(Q, out=7), TypeError, "out must be an ndarray, not int"),
+        (lambda: s2dq.dequantize(Q, num_threads=-1), ValueError, "num_threads must be at least 1"),
+        (lambda: s2dq.requantize(FLOAT, 1.0, 0), TypeError, "q must be a QuantizedTensor, not ndarray"),
+        (lambda: s2dq.requantize(Q, [1, 2, 3], 0), ValueError, "scale has 3 entries, but q has one scale and no axis"),
+        (lambda: s2dq.requantize(Q, 1.0, [0]), ValueError, "zero_point has 1 entries, but q has one scale and no axis"),
+        (lambda: s2dq.requantize(tensor((2, 3), axis=1, scale=[1, 2, 3]), [1, 2], 0), ValueError, "axis 1 of q 3"),
+        (lambda: s2dq.requantize(Q, 1.0, 200), ValueError, "zero_point 200 cannot be held by dtype int8"),
+        (lambda: s2dq.requantize(Q, 1.0, 0, "float32"), TypeError, "dtype must be int8"),
+        (lambda: s2dq.requantize(Q, 1.0, 0, out=np.empty((2, 3), "i2")), TypeError, "out must have dtype int8, not int16"),
+    ],
+)
+def test_refused_conversions(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_overlap_is_refused_before_anything_is_written():
+    memory = np.arange(24, dtype=np.int8)
+    q = QuantizedTensor(memory[:12].reshape(3, 4), 0.5, 0)
+    kept = memory.copy()
+    for call in (
+        lambda: s2dq.requantize(q, 0.25, 0, out=memory[:12].reshape(3, 4)),
+        lambda: s2dq.requantize(q, 0.25, 0, out=memory[6:18].reshape(3, 4)),
+        lambda: s2dq.dequantize(q, out=memory[8:20].view(np.float32)[:3].repeat(4).reshape(3, 4)[:2]),
+        lambda: s2dq.space_to_batch_nd(q, [1], [[0, 0]], out=memory[11:23].reshape(3, 4)),
+    ):
+        with pytest.raises(ValueError, match="out must"):
+            call()
+    np.testing.assert_array_equal(memory, kept)
+    assert s2dq.requantize(q, 0.25, 0, out=memory[12:].reshape(3, 4)).values.tolist()[0] == [0, 2, 4, 6]
+
+
+class Hostile:
+    def __index__(self):
+        raise KeyError("mine")
+
+    __float__ = __array__ = __len__ = __iter__ = __index__
+
+
+JUNK = [None, True, 0, -1, 2.5, 1j, float("nan"), 10**400, "x", b"ab", [], [1, 2], [[1]], {}, {1}, range(2), int, ...,
+        object(), Hostile(), [Hostile()], np.zeros(2), np.zeros((2, 2), np.int8), np.array(1), np.array(["a"]),
+        np.zeros(2, "i4,f4"), np.ma.array([1], mask=[1]), np.array([None]), np.datetime64("NaT"), Q,
+        Fraction(1, 3), np.zeros(2, np.float32), np.zeros((2, 3), np.int8)]  # fmt: skip
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: type(junk).__name__)
+def test_anything_whatsoever(junk):
+    calls = [
+        lambda: QuantizedTensor(junk, 0.5, 0), lambda: QuantizedTensor(LOCKED, junk, 0),
+        lambda: QuantizedTensor(LOCKED, 0.5, junk), lambda: QuantizedTensor(LOCKED, [1, 2], 0, axis=junk),
+        lambda: QuantizedTensor(LOCKED, junk, junk, axis=junk), lambda: s2dq.quantize(junk, 0.5, 0),
+        lambda: s2dq.quantize(FLOAT, junk, 0, axis=0), lambda: s2dq.quantize(FLOAT, 0.5, junk, axis=1),
+        lambda: s2dq.quantize(FLOAT, 0.5, 0, junk), lambda: s2dq.quantize(FLOAT, 0.5, 0, axis=junk),
+        lambda: s2dq.quantize(FLOAT, 0.5, 0, out=junk), lambda: s2dq.quantize(FLOAT, 0.5, 0, num_threads=junk),
+        lambda: s2dq.dequantize(junk), lambda: s2dq.dequantize(Q, out=junk), lambda: s2dq.requantize(junk, 0.5, 0),
+        lambda: s2dq.requantize(Q, junk, 0), lambda: s2dq.requantize(Q, 0.5, junk),
+        lambda: s2dq.requantize(Q, 0.5, 0, junk), lambda: s2dq.requantize(Q, 0.5, 0, out=junk),
+        lambda: s2dq.space_to_batch_nd(Q, junk, [[0, 0]]), lambda: s2dq.space_to_batch_nd(Q, [1], [[0, 0]], out=junk),
+        lambda: s2dq.space_to_batch_nd(Q, [1], [[0, 0]], pad_value=junk),
+    ]  # fmt: skip
+    for number, call in enumerate(calls):
+        try:
+            result = call()
+        except (TypeError, ValueError):
+            continue
+        assert isinstance(result, (QuantizedTensor, np.ndarray)), number
+    assert not LOCKED.any()
+
+
+def test_many_threads_at_once(rng):
+    x = (rng.standard_normal((50, 997)) * 40).astype(np.float32)
+    expected = s2dq.quantize(x, 0.3, 1).values.tobytes()
+    failures = []
+
+    def work():
+        for _ in range(20):
+            if s2dq.quantize(x, 0.3, 1, num_threads=2).values.tobytes() != expected:
+                failures.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures
+
+
+def quantize_after_fork():
+    import os
+
+    import numpy as np
+
+    import s2dq
+
+    x = np.linspace(-40, 40, 1 << 20, dtype=np.float32)
+    expected = s2dq.quantize(x, 0.3, 1, num_threads=2).values.tobytes()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if s2dq.quantize(x, 0.3, 1, num_threads=2).values.tobytes() == expected else 1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="no fork")
+def test_child_of_a_fork_converts_too():
+    assert run_child(quantize_after_fork).split() == ["0"]
+
+
+def convert_between_guards():
+    import numpy as np
+
+    import s2dq
+    from guarded import Arena
+
+    source, target = Arena(1 << 16), Arena(1 << 16)
+    for length in [*range(1, 71), 255, 2047, 2048, 2049, 4100]:
+        for x_dtype in ("float16", "float32", "float64"):
+            for dtype in ("int8", "uint16", "int32"):
+                for end in ("low", "high"):
+                    x = source.place((length,), x_dtype, end)
+                    x[...] = np.arange(length) % 90
+                    out = target.place((length,), dtype, end)
+                    for scale, axis in ((1.0, None), (np.ones(length), 0)):
+                        q = s2dq.quantize(x, scale, 0, dtype, axis=axis, out=out)
+                        assert (out == np.arange(length) % 90).all() and target.untouched_outside(out)
+                    back = source.place((length,), x_dtype, end)
+                    q.dequantize(out=back)
+                    assert (back == np.arange(length) % 90).all() and source.untouched_outside(back)
+    print("done")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+def test_nothing_is_touched_outside_of_the_arrays():
+    assert run_child(convert_between_guards, timeout=120).split() == ["done"]
+
+
+# ------------------------------------------------------------------------------------- operators on quantized tensors
+
+def all_parameters(q):
+    """Scale and zero point of every element, in Python loops' reach: two arrays of the shape of `q`."""
+    if q.axis is None:
+        return np.full(q.shape, q.scale), np.full(q.shape, q.zero_point)
+    scale, zero_point = np.empty(q.shape, np.float32), np.empty(q.shape, np.int32)
+    words = len(q.shape) == 5 and q.axis == 1 and q.scale.size != q.shape[1]
+    for index in np.ndindex(q.shape):
+        k = index[1] * q.shape[4] + index[4] if words else index[q.axis]
+        scale[index], zero_point[index] = q.scale[k], q.zero_point[k]
+    return scale, zero_point
+
+
+def moved(name, q, **arguments):
+    """Run an operator on a tensor and compare with `reference`, element by element.
+
+    Every element of the result that comes from one of `q` has its value, scale and zero point. Padding holds
+    `pad_value` or the zero point that the result has there. Spare lanes hold raw 0, of scale 1 and zero point 0 where
+    parameters lie along the channels.
+    """
+    result = getattr(s2dq, name)(q, **arguments)
+    twin = getattr(reference, name)
+    given = arguments.get("pad_value")
+    plain = {key: value for key, value in arguments.items() if key != "pad_value"}
+    padding = {"pad_value": 2} if name.startswith("space") else {}
+    what = twin(np.ones(q.shape, np.int64), **plain, **padding)  # 1: an element; 2: padding; 0: a spare lane
+    assert type(result) is QuantizedTensor and (result.shape, result.dtype) == (what.shape, q.dtype)
+    scale, zero_point = all_parameters(q)
+    new_scale, new_zero_point = all_parameters(result)
+    here = what == 1
+    np.testing.assert_array_equal(result.values[here], twin(np.array(q.values), **plain)[here])
+    np.testing.assert_array_equal(new_scale[here], twin(scale, **plain)[here])
+    np.testing.assert_array_equal(new_zero_point[here], twin(zero_point, **plain)[here])
+    expected = new_zero_point if given is None or name == "pack_vect_c" else np.full(what.shape, given)
+    np.testing.assert_array_equal(result.values[what == 2], expected[what == 2])
+    spare = what == 0
+    assert (result.values[spare] == (given or 0 if name == "pack_vect_c" else 0)).all()
+    if result.axis == 1 and result.scale.size != result.shape[1]:
+        assert (new_scale[spare] == 1).all() and (new_zero_point[spare] == 0).all()
+    out = np.full(result.shape, 0x5A, result.dtype)
+    again = getattr(s2dq, name)(q, **arguments, out=out, num_threads=2)
+    assert again.values is out and again == result and out.flags.writeable
+    return result
+
+
+def channels_of(layout):
+    return 1 if layout == PACKED or not layout.endswith("C") else len(layout) - 1
+
+
+def random_tensor(rng, shape, dtype, axis, count, groups=3):
+    """Values of all kinds; parameters out of a few, so that some are equal by chance."""
+    info = np.iinfo(dtype)
+    values = rng.integers(info.min, info.max, shape, dtype, True)
+    length = None if axis is None else count
+    zero_points = rng.integers(max(info.min, -90), min(info.max, 90), groups)
+    scale = np.float32([0.5, 0.25, 0.125])[rng.integers(0, groups, length)]
+    return QuantizedTensor(values, scale, zero_points[rng.integers(0, groups, length)], axis=axis)
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD", "focus"])
+@pytest.mark.parametrize("source", ["NHWC", "NCHW", PACKED])
+@pytest.mark.parametrize("target", [None, "NHWC", "NCHW", PACKED])
+def test_depth_operators_take_their_channels_along(rng, source, target, mode):
+    for channels, block, lanes, paddings in product((1, 3, 8, 33), (1, 2, (2, 3)), (4, 32), (None, [[1, 2], [2, 1]])):
+        b = np.broadcast_to(block, 2)
+        extents = [int(2 * size) for size in b]
+        if paddings:
+            extents = [int(size * 3 - sum(pair)) for size, pair in zip(b, paddings)]
+            if min(extents) < 1:
+                extents = [int(extent + 3 * size) for extent, size in zip(extents, b)]
+        words = -(-channels // lanes)
+        shape = {"NHWC": (2, *extents, channels), "NCHW": (2, channels, *extents),
+                 PACKED: (2, words, *extents, lanes)}[source]  # fmt: skip
+        count = words * lanes if source == PACKED else channels
+        q = random_tensor(rng, shape, "int8", channels_of(source), count)
+        arguments = {"block_size": block, "data_format": source, "mode": mode, "out_format": target, "vect": lanes,
+                     "channels": channels if source == PACKED else None}  # fmt: skip
+        deep = moved("space_to_depth", q, paddings=paddings, **arguments)
+        moved("space_to_depth", q, paddings=paddings, pad_value=7, **arguments)
+        if PACKED in (source, target) and source == (target or source):
+            continue
+        back = {**arguments, "data_format": target or source, "out_format": source, "crops": paddings,
+                "channels": channels * int(np.prod(b)) if target == PACKED else None}  # fmt: skip
+        shallow = moved("depth_to_space", deep, **back)
+        if source != PACKED or channels == count:
+            assert shallow == q
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_wide_values_with_paddings(rng, dtype):
+    for source, target, channels in product(("NHWC", "NCHW"), ("NHWC", "NCHW", PACKED), (3, 20, 70)):
+        shape = (2, 5, 7, channels) if source == "NHWC" else (2, channels, 5, 7)
+        q = random_tensor(rng, shape, dtype, channels_of(source), channels)
+        moved("space_to_depth", q, block_size=2, data_format=source, out_format=target, paddings=[[0, 1], [2, 1]])
+        per_tensor = random_tensor(rng, shape, dtype, None, 0)
+        result = moved("space_to_depth", per_tensor, block_size=2, data_format=source, out_format=target,
+                       paddings=[[0, 1], [2, 1]])  # fmt: skip
+        assert result.axis is None
+
+
+@pytest.mark.parametrize("vect", [1, 3, 4, 32])
+@pytest.mark.parametrize("data_format", ["NCHW", "NHWC"])
+def test_packing_takes_channels_along_and_back(rng, data_format, vect):
+    for channels in (1, 3, 4, 12, 33):
+        shape = (2, channels, 3, 5) if data_format == "NCHW" else (2, 3, 5, channels)
+        q = random_tensor(rng, shape, "uint8", channels_of(data_format), channels)
+        packed = moved("pack_vect_c", q, data_format=data_format, vect=vect)
+        assert packed.axis == 1 and packed.scale.size == packed.shape[1] * vect
+        assert moved("unpack_vect_c", packed, data_format=data_format, channels=channels) == q
+        moved("pack_vect_c", q, data_format=data_format, vect=vect, pad_value=9)
+        per_tensor = random_tensor(rng, shape, "uint8", None, 0)
+        assert moved("pack_vect_c", per_tensor, data_format=data_format, vect=vect).axis is None
+
+
+def test_words_and_lanes_may_have_parameters_of_their_own(rng):
+    shape = (2, 3, 4, 4, 4)
+    for axis in (1, 4):
+        q = random_tensor(rng, shape, "int8", axis, shape[axis])
+        moved("unpack_vect_c", q)
+        moved("space_to_depth", q, block_size=2, data_format=PACKED, paddings=[[0, 2], [0, 0]])
+    with pytest.raises(ValueError, match="space_to_depth: x has parameters for every lane of packed words"):
+        q = random_tensor(rng, shape, "int8", 1, 12)
+        s2dq.space_to_depth(q, 2, "NCDHW")
+
+
+def test_parameters_along_the_batch_stay_with_it(rng):
+    for source, target in product(("NHWC", "NCHW", PACKED), ("NHWC", "NCHW", PACKED)):
+        shape = {"NHWC": (3, 4, 6, 5), "NCHW": (3, 5, 4, 6), PACKED: (3, 2, 4, 6, 3)}[source]
+        q = random_tensor(rng, shape, "int8", 0, 3)
+        for paddings in (None, [[0, 2], [1, 1]]):
+            result = moved("space_to_depth", q, block_size=2, data_format=source, out_format=target, paddings=paddings)
+            assert result.axis == 0
+        moved("space_to_depth", q, block_size=2, data_format=source, out_format=target, paddings=[[0, 2], [1, 1]],
+              pad_value=-1)  # fmt: skip
+
+
+def test_parameters_along_a_spatial_axis(rng):
+    values = np.arange(2 * 4 * 6 * 3, dtype=np.uint8).reshape(2, 4, 6, 3)
+    q = QuantizedTensor(values, [1, 2, 1, 2], 5, axis=1)
+    with pytest.raises(ValueError, match=r"space_to_depth: axis 1 \(height\) is cut: its parameters must all have the same "
+                                         r"scale and zero point, not \(1.0, 5\) and \(2.0, 5\)"):  # fmt: skip
+        s2dq.space_to_depth(q, 2)
+    # Where nothing is cut or padded along it, it stays; and where all are equal, one pair is enough.
+    for arguments in ({"block_size": (1, 2)}, {"block_size": (1, 2), "paddings": [[0, 0], [1, 1]]},
+                      {"block_size": 1, "out_format": "NCHW"}):  # fmt: skip
+        result = moved("space_to_depth", QuantizedTensor(values, [1, 2, 1, 2], [1, 2, 3, 4], axis=1), **arguments)
+        assert result.axis == (2 if arguments.get("out_format") else 1)
+    with pytest.raises(ValueError, match="is cut"):
+        s2dq.space_to_depth(q, (1, 2), paddings=[[0, 1], [0, 0]])
+    same_all = QuantizedTensor(values, [2, 2, 2, 2], 5, axis=1)
+    result = moved("space_to_depth", same_all, block_size=2, paddings=[[1, 1], [0, 0]])
+    assert result.axis is None and result.scale == 2 and result.zero_point == 5
+    deep = QuantizedTensor(values.reshape(2, 4, 3, 6), [1, 2, 3, 4], 0, axis=1)
+    result = moved("depth_to_space", deep, block_size=(1, 3), crops=[[1, 1], [0, 2]])
+    assert result.scale.tolist() == [2, 3]
+    packed = moved("pack_vect_c", QuantizedTensor(values, [1, 2, 3, 4], 0, axis=1), data_format="NHWC")
+    assert packed.axis == 2
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD", "focus"])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_channels_that_differ_do_not_merge(layout, mode):
+    channels = 12
+    shape = (1, 2, 2, channels) if layout == "NHWC" else (1, channels, 2, 2)
+    values = np.zeros(shape, np.int8)
+    axis = channels_of(layout)
+    for deep in range(channels):
+        shallow = deep // 4 if mode == "CRD" else deep % 3
+        scale, zero_point = np.ones(channels, np.float32), np.zeros(channels, int)
+        scale[deep] = 2
+        for q in (QuantizedTensor(values, scale, 0, axis=axis),
+                  QuantizedTensor(values, 1.0, np.where(scale == 2, 3, zero_point), axis=axis)):  # fmt: skip
+            out = np.full((1, 4, 4, 3) if layout == "NHWC" else (1, 3, 4, 4), 77, np.int8)
+            with pytest.raises(ValueError, match=f"depth_to_space: the channels of x that channel {shallow} of the result "
+                                                 "is made of must all have the same scale and zero point"):  # fmt: skip
+                s2dq.depth_to_space(q, 2, layout, mode=mode, out=out)
+            assert (out == 77).all(), "refused before the first write"
+        assert s2dq.depth_to_space(QuantizedTensor(values, np.full(12, 2), 1, axis=axis), 2, layout, mode=mode).axis == axis
+
+
+@pytest.mark.parametrize("lanes", [4, 32])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_batch_operators_on_packed_tensors(rng, dtype, lanes):
+    """Words are axis 1: a block of one leaves them alone."""
+    plain = random_tensor(rng, (2, 2 * lanes - 1, 5, 6), dtype, 1, 2 * lanes - 1)
+    packed = s2dq.pack_vect_c(plain, vect=lanes)
+    pairs = [[1, 2], [0, 2]]
+    blocks = moved("space_to_batch_nd", packed, block_shape=[1, 2, 4], paddings=[[0, 0], *pairs])
+    assert blocks.axis == 1 and blocks.scale.size == 2 * lanes
+    assert moved("batch_to_space_nd", blocks, block_shape=[1, 2, 4], crops=[[0, 0], *pairs]) == packed
+    # As on the plain tensor, whose channels ride behind the blocks: N(C)HW by way of NHWC.
+    last = s2dq.space_to_depth(plain, 1, "NCHW", out_format="NHWC")
+    expected = s2dq.space_to_batch_nd(last, [2, 4], pairs)
+    assert s2dq.unpack_vect_c(blocks, "NHWC", channels=2 * lanes - 1) == expected
+    first_word = moved("batch_to_space_nd", packed, block_shape=[1], crops=[[0, 1]])
+    assert first_word.shape[1] == 1 and first_word.scale.size == lanes
+    per_tensor = random_tensor(rng, (2, 3, 4, 4, lanes), dtype, None, 0)
+    assert moved("space_to_batch_nd", per_tensor, block_shape=[1, 2, 2], paddings=[[0, 0], [1, 1], [0, 0]]).axis is None
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_batch_operators_keep_what_rides_along(rng, dtype):
+    for name in ("space_to_batch_nd", "space_to_batch"):
+        for channels in (1, 3, 8, 70):
+            q = random_tensor(rng, (2, 4, 5, channels), dtype, 3, channels)
+            result = moved(name, q, block_shape=[2, 3], paddings=[[1, 1], [0, 1]])
+            assert result.axis == 3
+            moved(name, q, block_shape=[2, 3], paddings=[[1, 1], [0, 1]], pad_value=5)
+            back = moved(name.replace("space_to_batch", "batch_to_space"), result, block_shape=[2, 3],
+                         crops=[[1, 1], [0, 1]])  # fmt: skip
+            assert back == q
+
+
+def test_batch_operators_refuse_parameters_that_are_cut(rng):
+    values = np.arange(2 * 4 * 6, dtype=np.int8).reshape(2, 4, 6)
+    for axis, what in ((0, r"axis 0 \(batch\) is regrouped"), (1, "axis 1 is cut")):
+        pair = np.arange(1, values.shape[axis] + 1), 3
+        for call in (lambda q: s2dq.space_to_batch_nd(q, [2], [[0, 0]]),
+                     lambda q: s2dq.batch_to_space_nd(q, [2], [[0, 0]])):  # fmt: skip
+            with pytest.raises(ValueError, match=f"{what}: its parameters must all have the same scale and zero point"):
+                call(QuantizedTensor(values, *pair, axis=axis))
+            result = call(QuantizedTensor(values, np.full(values.shape[axis], 2.0), 3, axis=axis))
+            assert result.axis is None and result.scale == 2 and result.zero_point == 3
+    q = QuantizedTensor(values, [1, 2], 0, axis=0)
+    assert moved("space_to_batch_nd", q, block_shape=[1], paddings=[[1, 0]]).axis == 0
+    assert moved("space_to_batch_nd", q, block_shape=[], paddings=np.zeros((0, 2), int)) == q
+    with pytest.raises(ValueError, match="axis 1 is cut"):
+        s2dq.space_to_batch_nd(QuantizedTensor(values, [1, 2, 3, 4], 0, axis=1), [1], [[1, 0]])
+    result = s2dq.space_to_batch_nd(QuantizedTensor(values, np.full(4, 2), 7, axis=1), [1], [[1, 0]])
+    assert result.axis is None and (result.values[:, 0] == 7).all()
+
+
+def test_tensors_of_no_elements(rng):
+    q = QuantizedTensor(np.zeros((0, 4, 4, 3), np.int8), [1, 2, 3], [4, 5, 6], axis=3)
+    assert s2dq.space_to_depth(q, 2).scale.tolist() == [1, 2, 3] * 4
+    q = QuantizedTensor(np.zeros((1, 4, 4, 0), np.int8), [], [], axis=3)
+    assert s2dq.space_to_depth(q, 2).scale.shape == (0,)
+    assert s2dq.depth_to_space(q, 2).scale.shape == (0,)
+    assert s2dq.pack_vect_c(q, "NHWC").shape == (1, 0, 4, 4, 4)
+    q = QuantizedTensor(np.zeros((2, 0, 3), np.int8), [], [], axis=1)
+    result = s2dq.space_to_batch_nd(q, [2], [[1, 1]])
+    assert result.axis is None and (result.scale, result.zero_point) == (1, 0) and not result.values.any()
+    assert s2dq.dequantize(q).shape == (2, 0, 3) and s2dq.requantize(q, 1.0, 0).shape == (2, 0, 3)
+    words = QuantizedTensor(np.zeros((1, 2, 3, 3, 0), np.int8), [], [], axis=1)
+    assert s2dq.unpack_vect_c(words).shape == (1, 0, 3, 3)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_errors_are_those_of_the_values(name):
+    """A tensor is refused as its values are, with the same message."""
+    arguments = (3, ) if "depth" in name else ("XYZ",) if "vect" in name else ([3], [[0, 0]])
+    for q in (tensor(), tensor(axis=3, scale=[0.5, 0.25])):
+        with pytest.raises(ValueError) as plain:
+            getattr(s2dq, name)(q.values, *arguments)
+        with pytest.raises(ValueError) as quantized:
+            getattr(s2dq, name)(q, *arguments)
+        assert str(quantized.value) == str(plain.value)
+
+
+def test_pad_value_is_a_stored_value():
+    q = tensor((1, 2, 2, 1))
+    with pytest.raises(ValueError, match="pad_value 200 cannot be held by dtype int8"):
+        s2dq.space_to_depth(q, 2, paddings=[[0, 2], [0, 0]], pad_value=200)
+    with pytest.raises(TypeError, match="pad_value must be a value of dtype int8"):
+        s2dq.space_to_batch_nd(q, [1], [[0, 2]], pad_value="a")
+    with pytest.raises(ValueError, match="pad_value 200 cannot be held"):
+        s2dq.space_to_depth(tensor(axis=3, scale=[1, 2]), 2, pad_value=200)
+
+
+def test_out_is_checked():
+    q = tensor((1, 2, 2, 1))
+    with pytest.raises(TypeError, match="out must have dtype int8, not uint8"):
+        s2dq.space_to_depth(q, 2, out=np.empty((1, 1, 1, 4), np.uint8))
+    memory = np.zeros(8, np.int8)
+    q = QuantizedTensor(memory[:4].reshape(1, 2, 2, 1), 1.0, 0)
+    with pytest.raises(ValueError, match="out must not overlap x"):
+        s2dq.space_to_depth(q, 2, out=memory[3:7].reshape(1, 1, 1, 4))
+
+
+def test_another_type_may_move_itself():
+    """The protocol: a method of the type, never of the instance, and never of a type of types."""
+    class Moving:
+        def __s2dq_move__(self, operation, out, num_threads, arguments):
+            return operation.name, out, num_threads, arguments[0]
+
+    assert s2dq.space_to_depth(Moving(), 2, num_threads=3) == ("space_to_depth", None, 3, 2)
+
+    class Meta(type):
+        def __getattr__(cls, name):
+            raise RuntimeError(name)
+
+    class Plain(metaclass=Meta):
+        pass
+
+    still = Plain()
+    still.__s2dq_move__ = Moving().__s2dq_move__
+    with pytest.raises(TypeError):
+        s2dq.space_to_depth(still, 2)
+
+
+# ------------------------------------------------------------------------------------------------ properties
+
+@st.composite
+def depth_tensors(draw):
+    """(operator, tensor, arguments) of a legal call."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    dims = draw(st.integers(1, 3))
+    layouts = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW", PACKED), 3: ("NDHWC", "NCDHW")}[dims]
+    source, target = draw(st.sampled_from(layouts)), draw(st.sampled_from(layouts))
+    block = [draw(st.integers(1, 3)) for _ in range(dims)]
+    cells = [draw(st.integers(1, 3)) for _ in range(dims)]
+    pairs = [[draw(st.integers(0, b)), draw(st.integers(0, b))] for b in block]
+    channels, lanes, batch = draw(st.integers(1, 9)), draw(st.integers(1, 6)), draw(st.integers(1, 3))
+    arguments = {"block_size": block, "data_format": source, "out_format": target, "vect": draw(st.integers(1, 6)),
+                 "mode": draw(st.sampled_from(("DCR", "CRD", "focus")))}  # fmt: skip
+    extents = [b * (cell + 2) - sum(pair) for b, cell, pair in zip(block, cells, pairs)]
+    words = -(-channels // lanes)
+    shape = {True: (batch, *extents, channels), False: (batch, channels, *extents)}[source.endswith("C")]
+    count = channels
+    if source == PACKED:
+        shape, count, arguments["channels"] = (batch, words, *extents, lanes), words * lanes, channels
+    dtype = draw(st.sampled_from(DTYPES)) if not source == target == PACKED else draw(st.sampled_from(DTYPES[:2]))
+    axis = draw(st.sampled_from((None, 0, channels_of(source))))
+    q = random_tensor(rng, shape, dtype, axis, {None: 0, 0: batch}.get(axis, count))
+    pad_value = draw(st.sampled_from((None, None, 3)))
+    return q, arguments | {"paddings": pairs, "pad_value": pad_value}
+
+
+@given(depth_tensors())
+def test_space_to_depth_moves_parameters(call):
+    q, arguments = call
+    deep = moved("space_to_depth", q, **arguments)
+    if deep.axis is not None and PACKED not in (arguments["data_format"], arguments["out_format"]):
+        back = {"block_size": arguments["block_size"], "mode": arguments["mode"], "crops": arguments["paddings"],
+                "data_format": arguments["out_format"], "out_format": arguments["data_format"]}  # fmt: skip
+        assert moved("depth_to_space", deep, **back) == q
+
+
+@given(st.data(), st.lists(st.integers(1, 3), max_size=4), st.lists(st.integers(1, 4), max_size=2))
+def test_batch_operators_move_parameters(data, block, rest):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    pairs = np.array([[data.draw(st.integers(0, b)), data.draw(st.integers(0, b))] for b in block], int).reshape(-1, 2)
+    shape = (data.draw(st.integers(1, 3)), *(3 * b - int(sum(pair)) for b, pair in zip(block, pairs)), *rest)
+    axis = data.draw(st.sampled_from((None, *range(len(shape)))))
+    count = 0 if axis is None else shape[axis]
+    if len(shape) == 5 and axis == 1 and data.draw(st.booleans()):
+        count *= shape[4]
+    q = random_tensor(rng, shape, data.draw(st.sampled_from(DTYPES)), axis, count, groups=data.draw(st.integers(1, 3)))
+    pad_value = data.draw(st.sampled_from((None, None, 3)))
+    equal = len(set(zip(q.scale.ravel().tolist(), q.zero_point.ravel().tolist()))) == 1
+    along = {axis} if axis != 1 or count == shape[1] else {1, 4}
+    cut = {k for k in range(1, len(block) + 1) if block[k - 1] > 1 or pairs[k - 1].any()}
+    cut |= {0} if prod(block) > 1 else set()
+    if axis is not None and along & cut and not equal:
+        with pytest.raises(ValueError, match="must all have the same scale and zero point"):
+            s2dq.space_to_batch_nd(q, block, pairs)
+        return
+    batches = moved("space_to_batch_nd", q, block_shape=block, paddings=pairs, pad_value=pad_value)
+    assert batches.axis == (None if axis is not None and along & cut else axis)
+    back = moved("batch_to_space_nd", batches, block_shape=block, crops=pairs)
+    np.testing.assert_array_equal(back.values, q.values)
