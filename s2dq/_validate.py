@@ -815,7 +815,7 @@ def requantize_call(name, kind, q, scale, zero_point, dtype, out, num_threads) -
     wanted = door.threads(num_threads)
     for argument, entries in (("scale", given.scale), ("zero_point", given.zero_point)):
         if entries.ndim and axis is None:
-            rule = f"{argument} has {entries.size} entries, but q has one scale and no axis for them"
+            rule = f"{argument} has shape {entries.shape}, but q has a single scale and no axis"
             door.refuse(ValueError, f"{rule}; quantize(dequantize(q), ..., axis=) says which")
     if given.scale.ndim or given.zero_point.ndim:
         given = given._replace(axis=axis)
@@ -896,7 +896,7 @@ def _placed(door: Door, given: Parameters, shape: tuple[int, ...], argument: str
     if axis is None:
         for name, entries in named:
             if entries.ndim:
-                door.refuse(ValueError, f"{name} has {entries.size} entries: axis must say along which axis they lie")
+                door.refuse(ValueError, f"{name} has shape {entries.shape}: axis must say along which axis it lies")
         counts = [()]
     else:
         if not -len(shape) <= axis < len(shape):

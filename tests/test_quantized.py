@@ -178,7 +178,7 @@ def test_large_tensors_and_threads(rng, num_threads, per_channel):
     for dtype in ("int8", "int32"):
         q = s2dq.quantize(x, scale, zero_point, dtype, axis=axis, num_threads=num_threads)
         team = _kernels.last_team_size()
-        assert team == (1 if num_threads == 1 else team) and (num_threads != 2 or team == min(2, s2dq.get_num_threads()))
+        assert num_threads is None or team == min(num_threads, s2dq.get_num_threads())
         np.testing.assert_array_equal(q.values, reference.quantize(x, scale, zero_point, dtype, axis=axis), strict=True)
         same(q.dequantize(num_threads=num_threads), reference.dequantize(q.values, scale, zero_point, axis=axis))
 
@@ -235,7 +235,8 @@ def test_dequantize_into_every_float(rng, dtype, out_dtype):
     info = np.iinfo(dtype)
     values = rng.integers(info.min, info.max, 3000, dtype, True)
     values[:2] = info.min, info.max
-    for scale, zero_point in product((0.5, 0.1, 1e-7, 1e-40, 1e30, 3.4e38, 100.0), {0, 5, int(info.min), int(info.max)}):
+    zero_points = {0, 5, int(info.min), int(info.max)}
+    for scale, zero_point in product((0.5, 0.1, 1e-7, 1e-40, 1e30, 3.4e38, 100.0), zero_points):
         q = QuantizedTensor(values, scale, zero_point)
         out = np.empty(values.shape, out_dtype)
         assert s2dq.dequantize(q, out=out) is out
@@ -433,7 +434,8 @@ def test_bytes_are_looked_up_right_for_every_pair_of_zero_points(source, target)
         for new_zero_point in range(b.min, b.max + 1, 15):
             q = QuantizedTensor(levels, 0.5, zero_point)
             expected = reference.requantize(levels, 0.5, zero_point, 0.75, new_zero_point, target)
-            np.testing.assert_array_equal(s2dq.requantize(q, 0.75, new_zero_point, target).values, expected, strict=True)
+            result = s2dq.requantize(q, 0.75, new_zero_point, target)
+            np.testing.assert_array_equal(result.values, expected, strict=True)
 
 
 # ------------------------------------------------------------------------------------------------ the object
@@ -461,7 +463,9 @@ def test_parts_and_their_types():
     assert q.scale.tolist() == [1.0, 2.0], "parameters are the tensor's own"
 
 
-@pytest.mark.parametrize("scale", [1, Fraction(1, 4), np.float64(0.25), np.float16(0.5), np.array(3), np.float32(1e-42)])
+@pytest.mark.parametrize(
+    "scale", [1, Fraction(1, 4), np.float64(0.25), np.float16(0.5), np.array(3), np.float32(1e-42)]
+)
 def test_scale_may_be_any_real_number(scale):
     assert QuantizedTensor(np.int8([1]), scale, 0).scale == np.float32(float(scale))
 
@@ -550,56 +554,60 @@ def test_numpy_does_not_take_it_for_an_array():
         np.asarray(q)
 
 
+I8 = np.zeros(3, np.int8)
+WORDS = np.zeros((1, 2, 3, 3, 4), np.int8)
+
+
 @pytest.mark.parametrize(
     ("arguments", "keywords", "error", "message"),
     [
-        ((np.zeros(3), 1.0, 0), {}, TypeError, "values must have dtype int8, uint8, int16, uint16 or int32, not float64"),
+        ((np.zeros(3), 1.0, 0), {}, TypeError, "values must have dtype int8, uint8, .* not float64"),
         ((np.zeros(3, np.int64), 1.0, 0), {}, TypeError, "not int64"),
         ((np.zeros(3, bool), 1.0, 0), {}, TypeError, "not bool"),
         (([1, 2], 1.0, 0), {}, TypeError, "not int64"),
         (("ab", 1.0, 0), {}, TypeError, "values must be an array that NumPy can view in place"),
         ((np.ma.array([1], dtype=np.int8), 1.0, 0), {}, TypeError, "values must not be a masked array"),
-        ((np.zeros(3, np.int8), 0.0, 0), {}, ValueError, "scale must be above 0 and finite as a float32, not 0.0"),
-        ((np.zeros(3, np.int8), -1.0, 0), {}, ValueError, "scale must be above 0 and finite as a float32, not -1.0"),
-        ((np.zeros(3, np.int8), 5e-324, 0), {}, ValueError, "scale must be above 0 and finite as a float32, not 5e-324"),
-        ((np.zeros(3, np.int8), 1e39, 0), {}, ValueError, r"scale must be above 0 and finite as a float32, not 1e\+39"),
-        ((np.zeros(3, np.int8), np.float32(0), 0), {}, ValueError, "scale must be above 0"),
-        ((np.zeros(3, np.int8), 10**400, 0), {}, ValueError, "scale must be finite"),
-        ((np.zeros(3, np.int8), float("nan"), 0), {}, ValueError, "scale must be finite, not nan"),
-        ((np.zeros(3, np.int8), np.float32("inf"), 0), {}, ValueError, "scale must be above 0 and finite"),
-        ((np.zeros(3, np.int8), True, 0), {}, TypeError, "scale must be a real number or one per index, not True"),
-        ((np.zeros(3, np.int8), 1j, 0), {}, TypeError, "scale must be a real number"),
-        ((np.zeros(3, np.int8), "1", 0), {}, TypeError, "scale must be a real number or one per index, not '1'"),
-        ((np.zeros(3, np.int8), None, 0), {}, TypeError, "scale must be a real number or one per index, not None"),
-        ((np.zeros(3, np.int8), np.array([True]), 0), {"axis": 0}, TypeError, "not of bool"),
-        ((np.zeros(3, np.int8), np.ones((1, 3)), 0), {"axis": 0}, ValueError, r"not of shape \(1, 3\)"),
-        ((np.zeros(3, np.int8), [1, 0, 1], 0), {"axis": 0}, ValueError, "above 0 and finite as a float32, every entry"),
-        ((np.zeros(3, np.int8), [1, "a", 1], 0), {"axis": 0}, TypeError, r"scale\[1\] must be a real number, not 'a'"),
-        ((np.zeros(3, np.int8), 1.0, 128), {}, ValueError, "zero_point 128 cannot be held by dtype int8"),
-        ((np.zeros(3, np.int8), 1.0, -129), {}, ValueError, "zero_point must be at least -128, not -129"),
+        ((I8, 0.0, 0), {}, ValueError, "scale must be above 0 and finite as a float32, not 0.0"),
+        ((I8, -1.0, 0), {}, ValueError, "scale must be above 0 and finite as a float32, not -1.0"),
+        ((I8, 5e-324, 0), {}, ValueError, "scale must be above 0 and .* not 5e-324"),
+        ((I8, 1e39, 0), {}, ValueError, r"scale must be above 0 and finite as a float32, not 1e\+39"),
+        ((I8, np.float32(0), 0), {}, ValueError, "scale must be above 0"),
+        ((I8, 10**400, 0), {}, ValueError, "scale must be finite"),
+        ((I8, float("nan"), 0), {}, ValueError, "scale must be finite, not nan"),
+        ((I8, np.float32("inf"), 0), {}, ValueError, "scale must be above 0 and finite"),
+        ((I8, True, 0), {}, TypeError, "scale must be a real number or one per index, not True"),
+        ((I8, 1j, 0), {}, TypeError, "scale must be a real number"),
+        ((I8, "1", 0), {}, TypeError, "scale must be a real number or one per index, not '1'"),
+        ((I8, None, 0), {}, TypeError, "scale must be a real number or one per index, not None"),
+        ((I8, np.array([True]), 0), {"axis": 0}, TypeError, "not of bool"),
+        ((I8, np.ones((1, 3)), 0), {"axis": 0}, ValueError, r"not of shape \(1, 3\)"),
+        ((I8, [1, 0, 1], 0), {"axis": 0}, ValueError, "above 0 and finite as a float32, every entry"),
+        ((I8, [1, "a", 1], 0), {"axis": 0}, TypeError, r"scale\[1\] must be a real number, not 'a'"),
+        ((I8, 1.0, 128), {}, ValueError, "zero_point 128 cannot be held by dtype int8"),
+        ((I8, 1.0, -129), {}, ValueError, "zero_point must be at least -128, not -129"),
         ((np.zeros(3, np.uint8), 1.0, -1), {}, ValueError, "zero_point must be at least 0, not -1"),
         ((np.zeros(3, np.int32), 1.0, 2**31), {}, ValueError, "zero_point 2147483648 cannot be held by dtype int32"),
-        ((np.zeros(3, np.int8), 1.0, 10**400), {}, ValueError, "cannot be held by dtype int8"),
-        ((np.zeros(3, np.int8), 1.0, 0.0), {}, TypeError, "zero_point must be an integer or one per index"),
-        ((np.zeros(3, np.int8), 1.0, True), {}, TypeError, "zero_point must be an integer, not True"),
-        ((np.zeros(3, np.int8), 1.0, None), {}, TypeError, "zero_point must be an integer or one per index, not None"),
-        ((np.zeros(3, np.int8), 1.0, [0, 1, 500]), {"axis": 0}, ValueError, r"zero_point\[2\] 500 cannot be held"),
-        ((np.zeros(3, np.int8), 1.0, np.array([0, -500, 0])), {"axis": 0}, ValueError, r"zero_point\[1\] -500 cannot"),
-        ((np.zeros(3, np.int8), 1.0, [0, 1.0, 5]), {"axis": 0}, TypeError, r"zero_point\[1\] must be an integer, not 1.0"),
-        ((np.zeros(3, np.int8), [1, 2, 3], 0), {}, ValueError, "scale has 3 entries: axis must say along which axis"),
-        ((np.zeros(3, np.int8), 1.0, [0]), {}, ValueError, "zero_point has 1 entries: axis must say along which axis"),
-        ((np.zeros(3, np.int8), 1.0, 0), {"axis": 0}, ValueError, "axis is for one scale or zero_point per index"),
-        ((np.zeros(3, np.int8), [1, 2], 0), {"axis": 0}, ValueError, "scale has 2 entries, axis 0 of values 3"),
-        ((np.zeros(3, np.int8), [1, 2, 3], [1, 2]), {"axis": 0}, ValueError, "zero_point has 2 entries, axis 0 of values"),
-        ((np.zeros((1, 2, 3, 3, 4), np.int8), [1] * 3, 0), {"axis": 1}, ValueError, "values 2 or, if packed, 8"),
-        ((np.zeros((1, 2, 3, 3, 4), np.int8), [1] * 2, [0] * 8), {"axis": 1}, ValueError, "2 entries, but zero_point has 8"),
-        ((np.zeros((1, 2, 3, 3, 4), np.int8), [1] * 8, 0), {"axis": 4}, ValueError, "axis 4 of values 4"),
-        ((np.zeros(3, np.int8), [1, 2, 3], 0), {"axis": 1}, ValueError, "axis 1 is not one of the 1 dimensions of values"),
-        ((np.zeros(3, np.int8), [1, 2, 3], 0), {"axis": -2}, ValueError, "axis -2 is not one of the 1 dimensions"),
+        ((I8, 1.0, 10**400), {}, ValueError, "cannot be held by dtype int8"),
+        ((I8, 1.0, 0.0), {}, TypeError, "zero_point must be an integer or one per index"),
+        ((I8, 1.0, True), {}, TypeError, "zero_point must be an integer, not True"),
+        ((I8, 1.0, None), {}, TypeError, "zero_point must be an integer or one per index, not None"),
+        ((I8, 1.0, [0, 1, 500]), {"axis": 0}, ValueError, r"zero_point\[2\] 500 cannot be held"),
+        ((I8, 1.0, np.array([0, -500, 0])), {"axis": 0}, ValueError, r"zero_point\[1\] -500 cannot"),
+        ((I8, 1.0, [0, 1.0, 5]), {"axis": 0}, TypeError, r"zero_point\[1\] must be an integer, not 1.0"),
+        ((I8, [1, 2, 3], 0), {}, ValueError, r"scale has shape \(3,\): axis must say"),
+        ((I8, 1.0, [0]), {}, ValueError, r"zero_point has shape \(1,\): axis must say"),
+        ((I8, 1.0, 0), {"axis": 0}, ValueError, "axis is for one scale or zero_point per index"),
+        ((I8, [1, 2], 0), {"axis": 0}, ValueError, "scale has 2 entries, axis 0 of values 3"),
+        ((I8, [1, 2, 3], [1, 2]), {"axis": 0}, ValueError, "zero_point has 2 entries, axis 0 of values"),
+        ((WORDS, [1] * 3, 0), {"axis": 1}, ValueError, "values 2 or, if packed, 8"),
+        ((WORDS, [1] * 2, [0] * 8), {"axis": 1}, ValueError, "2 entries, but zero_point has 8"),
+        ((WORDS, [1] * 8, 0), {"axis": 4}, ValueError, "axis 4 of values 4"),
+        ((I8, [1, 2, 3], 0), {"axis": 1}, ValueError, "axis 1 is not one of the 1 dimensions of values"),
+        ((I8, [1, 2, 3], 0), {"axis": -2}, ValueError, "axis -2 is not one of the 1 dimensions"),
         ((np.zeros((), np.int8), [1], 0), {"axis": 0}, ValueError, "axis 0 is not one of the 0 dimensions of values"),
-        ((np.zeros(3, np.int8), [1, 2, 3], 0), {"axis": 0.0}, TypeError, "axis must be an integer, not 0.0"),
-        ((np.zeros(3, np.int8), [1, 2, 3], 0), {"axis": False}, TypeError, "axis must be an integer, not False"),
-        ((np.zeros(3, np.int8), [1, 2, 3], 0), {"axis": 10**30}, ValueError, "axis 1000000000000000000000000000000 is not"),
+        ((I8, [1, 2, 3], 0), {"axis": 0.0}, TypeError, "axis must be an integer, not 0.0"),
+        ((I8, [1, 2, 3], 0), {"axis": False}, TypeError, "axis must be an integer, not False"),
+        ((I8, [1, 2, 3], 0), {"axis": 10**30}, ValueError, "axis 10{30} is not"),
     ],
 )
 def test_refused_parts(arguments, keywords, error, message):
@@ -621,11 +629,11 @@ LOCKED.flags.writeable = False
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: s2dq.quantize(np.zeros(3, np.int32), 1.0, 0), TypeError, "x must hold float16, float32 or float64, not int32"),
+        (lambda: s2dq.quantize(np.zeros(3, np.int32), 1.0, 0), TypeError, "x must hold float16, .* not int32"),
         (lambda: s2dq.quantize(np.zeros(3, np.longdouble), 1.0, 0), TypeError, "x must hold float16"),
         (lambda: s2dq.quantize(np.zeros(3, complex), 1.0, 0), TypeError, "not complex128"),
         (lambda: s2dq.quantize(Q, 1.0, 0), TypeError, "x must be an array that NumPy can view in place"),
-        (lambda: s2dq.quantize(FLOAT, 1.0, 0, "int64"), TypeError, "dtype must be int8, uint8, int16, uint16 or int32, not"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, "int64"), TypeError, "dtype must be int8, uint8, .* not int64"),
         (lambda: s2dq.quantize(FLOAT, 1.0, 0, "float32"), TypeError, "dtype must be int8"),
         (lambda: s2dq.quantize(FLOAT, 1.0, 0, None), TypeError, "dtype must be int8, .* not None"),
         (lambda: s2dq.quantize(FLOAT, 1.0, 0, "junk"), TypeError, "dtype must be int8, .* not 'junk'"),
@@ -633,7 +641,7 @@ LOCKED.flags.writeable = False
         (lambda: s2dq.quantize(FLOAT, 1.0, 0, num_threads=True), TypeError, "num_threads must be an integer"),
         (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=[1]), TypeError, "out must be an ndarray, not list"),
         (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=Q), TypeError, "out must be an ndarray, not QuantizedTensor"),
-        (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=np.empty((2, 3), "u1")), TypeError, "out must have dtype int8, not uint8"),
+        (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=np.empty((2, 3), "u1")), TypeError, "have dtype int8, not uint8"),
         (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=np.empty((3, 2), "i1")), ValueError, r"out must have shape \(2, 3\)"),
         (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=np.empty((3, 2), "i1").T), ValueError, "out must be C-contiguous"),
         (lambda: s2dq.quantize(FLOAT, 1.0, 0, out=LOCKED), ValueError, "out must be writeable"),
@@ -647,12 +655,12 @@ LOCKED.flags.writeable = False
         (lambda: s2dq.dequantize(Q, out=7), TypeError, "out must be an ndarray, not int"),
         (lambda: s2dq.dequantize(Q, num_threads=-1), ValueError, "num_threads must be at least 1"),
         (lambda: s2dq.requantize(FLOAT, 1.0, 0), TypeError, "q must be a QuantizedTensor, not ndarray"),
-        (lambda: s2dq.requantize(Q, [1, 2, 3], 0), ValueError, "scale has 3 entries, but q has one scale and no axis"),
-        (lambda: s2dq.requantize(Q, 1.0, [0]), ValueError, "zero_point has 1 entries, but q has one scale and no axis"),
+        (lambda: s2dq.requantize(Q, [1, 2, 3], 0), ValueError, "but q has a single scale and no axis"),
+        (lambda: s2dq.requantize(Q, 1.0, [0]), ValueError, "but q has a single scale and no axis"),
         (lambda: s2dq.requantize(tensor((2, 3), axis=1, scale=[1, 2, 3]), [1, 2], 0), ValueError, "axis 1 of q 3"),
         (lambda: s2dq.requantize(Q, 1.0, 200), ValueError, "zero_point 200 cannot be held by dtype int8"),
         (lambda: s2dq.requantize(Q, 1.0, 0, "float32"), TypeError, "dtype must be int8"),
-        (lambda: s2dq.requantize(Q, 1.0, 0, out=np.empty((2, 3), "i2")), TypeError, "out must have dtype int8, not int16"),
+        (lambda: s2dq.requantize(Q, 1.0, 0, out=np.empty((2, 3), "i2")), TypeError, "must have dtype int8, not int16"),
     ],
 )
 def test_refused_conversions(call, error, message):
@@ -919,8 +927,8 @@ def test_parameters_along_the_batch_stay_with_it(rng):
 def test_parameters_along_a_spatial_axis(rng):
     values = np.arange(2 * 4 * 6 * 3, dtype=np.uint8).reshape(2, 4, 6, 3)
     q = QuantizedTensor(values, [1, 2, 1, 2], 5, axis=1)
-    with pytest.raises(ValueError, match=r"space_to_depth: axis 1 \(height\) is cut: its parameters must all have the same "
-                                         r"scale and zero point, not \(1.0, 5\) and \(2.0, 5\)"):  # fmt: skip
+    with pytest.raises(ValueError, match=r"space_to_depth: axis 1 \(height\) is cut: its parameters must all have the "
+                                         r"same scale and zero point, not \(1.0, 5\) and \(2.0, 5\)"):  # fmt: skip
         s2dq.space_to_depth(q, 2)
     # Where nothing is cut or padded along it, it stays; and where all are equal, one pair is enough.
     for arguments in ({"block_size": (1, 2)}, {"block_size": (1, 2), "paddings": [[0, 0], [1, 1]]},
@@ -953,11 +961,12 @@ def test_channels_that_differ_do_not_merge(layout, mode):
         for q in (QuantizedTensor(values, scale, 0, axis=axis),
                   QuantizedTensor(values, 1.0, np.where(scale == 2, 3, zero_point), axis=axis)):  # fmt: skip
             out = np.full((1, 4, 4, 3) if layout == "NHWC" else (1, 3, 4, 4), 77, np.int8)
-            with pytest.raises(ValueError, match=f"depth_to_space: the channels of x that channel {shallow} of the result "
-                                                 "is made of must all have the same scale and zero point"):  # fmt: skip
+            with pytest.raises(ValueError, match=f"the channels of x that channel {shallow} of the result is made of "
+                                                 "must all have the same scale and zero point"):  # fmt: skip
                 s2dq.depth_to_space(q, 2, layout, mode=mode, out=out)
             assert (out == 77).all(), "refused before the first write"
-        assert s2dq.depth_to_space(QuantizedTensor(values, np.full(12, 2), 1, axis=axis), 2, layout, mode=mode).axis == axis
+        even = QuantizedTensor(values, np.full(12, 2), 1, axis=axis)
+        assert s2dq.depth_to_space(even, 2, layout, mode=mode).axis == axis
 
 
 @pytest.mark.parametrize("lanes", [4, 32])
