@@ -165,7 +165,8 @@ def space_to_depth(
     ----------
     x : array_like, shape (N, H, W, C) or as `data_format` says
         Any element type. An ndarray, buffer, CPU DLPack or ``__array_interface__`` object is read in place with its
-        own strides; a nested list of numbers is copied.
+        own strides; a nested list of numbers is copied. Or a `QuantizedTensor`, whose parameters per channel go with
+        their channels.
     block_size : int or sequence of int
         Edge of a block in pixels, at least 1: one for all spatial axes or one per axis. 1 gives a copy (in another
         layout, if `out_format` says so).
@@ -187,7 +188,8 @@ def space_to_depth(
     paddings : sequence or integer array, shape (K, 2), optional
         Pixels to add before and after each spatial axis, in spatial order, before the blocks are cut.
     pad_value : scalar, optional
-        What the padding holds; a value the dtype can hold, by default its zero. Spare lanes always hold raw zero.
+        What the padding holds; a value the dtype can hold, by default its zero, or the zero point of a QuantizedTensor.
+        Spare lanes always hold raw zero.
     out : ndarray, optional
         Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
     num_threads : int, optional
@@ -197,7 +199,8 @@ def space_to_depth(
     -------
     ndarray
         `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, H/bH, W/bW, bH*bW*C) arranged as
-        `out_format` says; a packed result has ``ceil(bH*bW*C / V)`` words.
+        `out_format` says; a packed result has ``ceil(bH*bW*C / V)`` words. For a QuantizedTensor one of that shape, its
+        `values` being `out`; each deep channel has the scale and zero point of the channel it comes from.
 
     Raises
     ------
@@ -221,6 +224,9 @@ def space_to_depth(
     here they mean unpack, operate, pack. With a packed result and a channel count that V does not divide, packing
     comes after the rearrangement: the only spare lanes are at the end. The result does not depend on the number of
     threads.
+
+    Scales and zero points of a QuantizedTensor along the batch stay with it, and along a spatial axis that is neither
+    cut nor padded. Along another one they must all be equal, and a single pair takes their place.
 
     References
     ----------
@@ -271,7 +277,7 @@ def depth_to_space(
     Parameters
     ----------
     x : array_like, shape (N, H, W, bH*bW*C) or as `data_format` says
-        Any element type; see `space_to_depth`.
+        Any element type, or a `QuantizedTensor`; see `space_to_depth`.
     block_size : int or sequence of int
         Edge of a block in pixels, at least 1: one for all spatial axes or one per axis.
     data_format : {"NHWC", "NCHW", "NCHW_VECT_C", "NWC", "NCW", "NDHWC", "NCDHW"}
@@ -296,15 +302,16 @@ def depth_to_space(
     -------
     ndarray
         `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, H*bH, W*bW, C) less the crops,
-        arranged as `out_format` says.
+        arranged as `out_format` says. For a QuantizedTensor one of that shape, its `values` being `out`.
 
     Raises
     ------
     TypeError
         An argument of the wrong kind, as for `space_to_depth`.
     ValueError
-        A number of channels that the block area does not divide, crops larger than the axis they are taken from, and
-        all that `space_to_depth` refuses.
+        A number of channels that the block area does not divide, crops larger than the axis they are taken from,
+        channels of a QuantizedTensor that merge but differ in scale or zero point, and all that `space_to_depth`
+        refuses.
     MemoryError
         No memory for the result.
 
@@ -351,13 +358,13 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num
     Parameters
     ----------
     x : array_like, shape (N, D1, ..., DM, ...)
-        Any element type; see `space_to_depth`. Axes behind DM ride along.
+        Any element type, or a `QuantizedTensor`; see `space_to_depth`. Axes behind DM ride along.
     block_shape : sequence of int or integer array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each. M = 0 gives a copy.
     paddings : sequence or integer array, shape (M, 2)
         Elements to add before and after each of these axes, not negative.
     pad_value : scalar, optional
-        What the padding holds; a value the dtype can hold, by default its zero.
+        What the padding holds; a value the dtype can hold, by default its zero, or the zero point of a QuantizedTensor.
     out : ndarray, optional
         Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
     num_threads : int, optional
@@ -367,7 +374,8 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num
     -------
     ndarray
         `out`, or a fresh C-contiguous array of the dtype of `x` with shape
-        (N*prod(block_shape), (D1 + padding)/b1, ..., (DM + padding)/bM, ...).
+        (N*prod(block_shape), (D1 + padding)/b1, ..., (DM + padding)/bM, ...). For a QuantizedTensor one of that
+        shape, its `values` being `out`.
 
     Raises
     ------
@@ -375,7 +383,8 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num
         An argument of the wrong kind: a bare int for `block_shape` or `paddings`, floats or bools in them.
     ValueError
         A rank below M + 1, a padded extent that its block does not divide, a block below 1, negative or misshapen
-        paddings, a value the dtype cannot hold, an unfit `out`, or a result above 2**63 - 1 bytes.
+        paddings, a value the dtype cannot hold, an unfit `out`, or a result above 2**63 - 1 bytes. Scales or
+        zero points of a QuantizedTensor along the batch or a blocked axis that are not all equal.
     MemoryError
         No memory for the result.
 
@@ -388,6 +397,12 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num
     Notes
     -----
     Any number of block axes is allowed. The result does not depend on the number of threads.
+
+    A packed tensor (N, words, H, W, V) has its words in axis 1, which a block of 1 leaves alone:
+    ``space_to_batch_nd(x, [1, bH, bW], [[0, 0], [top, bottom], [left, right]])``.
+
+    Scales and zero points of a QuantizedTensor stay with an axis that is neither blocked nor padded. Along another one
+    they must all be equal, and a single pair takes their place.
 
     References
     ----------
@@ -421,7 +436,7 @@ def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
     Parameters
     ----------
     x : array_like, shape (prod(block_shape)*N, D1, ..., DM, ...)
-        Any element type; see `space_to_depth`. Axes behind DM ride along.
+        Any element type, or a `QuantizedTensor`; see `space_to_depth`. Axes behind DM ride along.
     block_shape : sequence of int or integer array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each. M = 0 gives a copy.
     crops : sequence or integer array, shape (M, 2)
@@ -435,6 +450,7 @@ def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
     -------
     ndarray
         `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, D1*b1 - crops, ..., DM*bM - crops, ...).
+        For a QuantizedTensor one of that shape, its `values` being `out`.
 
     Raises
     ------
@@ -454,7 +470,8 @@ def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
 
     Notes
     -----
-    Crops that leave nothing give an empty axis, which is legal.
+    Crops that leave nothing give an empty axis, which is legal. For packed tensors, and what becomes of scales
+    and zero points, see `space_to_batch_nd`.
 
     References
     ----------
@@ -482,13 +499,13 @@ def space_to_batch(x, block_shape, paddings, *, pad_value=None, out=None, num_th
     Parameters
     ----------
     x : array_like, shape (N, D1, ..., DM, ...)
-        Any element type.
+        Any element type, or a `QuantizedTensor`.
     block_shape : sequence of int or integer array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each.
     paddings : sequence or integer array, shape (M, 2)
         Elements to add before and after each of these axes, not negative.
     pad_value : scalar, optional
-        What the padding holds; by default the dtype's zero.
+        What the padding holds; by default the dtype's zero, or the zero point of a QuantizedTensor.
     out : ndarray, optional
         Where to write.
     num_threads : int, optional
@@ -531,7 +548,7 @@ def batch_to_space(x, block_shape, crops, *, out=None, num_threads=None):
     Parameters
     ----------
     x : array_like, shape (prod(block_shape)*N, D1, ..., DM, ...)
-        Any element type.
+        Any element type, or a `QuantizedTensor`.
     block_shape : sequence of int or integer array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each.
     crops : sequence or integer array, shape (M, 2)
@@ -582,7 +599,7 @@ def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_thr
     Parameters
     ----------
     x : array_like, shape (N, C, H, W) or (N, H, W, C)
-        Any element type; see `space_to_depth`.
+        Any element type, or a `QuantizedTensor`; see `space_to_depth`.
     data_format : {"NCHW", "NHWC"}
         Axes of `x`.
     vect : int
@@ -598,7 +615,9 @@ def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_thr
     Returns
     -------
     ndarray
-        `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, ceil(C/V), H, W, V).
+        `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, ceil(C/V), H, W, V). For a
+        QuantizedTensor one of that shape, its `values` being `out`; parameters per channel become one pair for every
+        lane, (1, 0) for spare ones.
 
     Raises
     ------
@@ -645,7 +664,7 @@ def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads
     Parameters
     ----------
     x : array_like, shape (N, words, H, W, V)
-        Any element type; see `space_to_depth`.
+        Any element type, or a `QuantizedTensor`; see `space_to_depth`.
     data_format : {"NCHW", "NHWC"}
         Axes of the result.
     channels : int, optional
@@ -659,6 +678,7 @@ def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads
     -------
     ndarray
         `out`, or a fresh C-contiguous array of the dtype of `x` with shape (N, channels, H, W) or (N, H, W, channels).
+        For a QuantizedTensor one of that shape, its `values` being `out`.
 
     Raises
     ------

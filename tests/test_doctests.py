@@ -14,7 +14,7 @@ README = Path(__file__).parent.parent / "README.md"
 # `__main__` runs the command when it is imported.
 MODULES = ["s2dq", *(module.name for module in pkgutil.walk_packages(s2dq.__path__, "s2dq.")
                      if not module.name.endswith(".__main__"))]
-WITH_EXAMPLES = ("s2dq.operators", "s2dq.reference", "s2dq._threads")
+WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads")
 
 
 @pytest.fixture(autouse=True)

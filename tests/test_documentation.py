@@ -19,6 +19,10 @@ SIGNATURES = {
     "batch_to_space": "(x, block_shape, crops, *, out=None, num_threads=None)",
     "pack_vect_c": "(x, data_format='NCHW', *, vect=4, pad_value=0, out=None, num_threads=None)",
     "unpack_vect_c": "(x, data_format='NCHW', *, channels=None, out=None, num_threads=None)",
+    "quantize": "(x, scale, zero_point, dtype='int8', *, axis=None, out=None, num_threads=None)",
+    "dequantize": "(q, *, out=None, num_threads=None)",
+    "requantize": "(q, scale, zero_point, dtype=None, *, out=None, num_threads=None)",
+    "QuantizedTensor": "(values, scale, zero_point, *, axis=None)",
     "Preprocessor": "(*, scale=None, zero_point=0, dtype='int8', mean=None, std=None, rescale=0.00392156862745098, "
                     "input_format='NHWC', data_format='NHWC', block_size=1, mode='DCR', vect=4, "
                     "reverse_channels=False, size=None, pad_value=114, num_threads=None)",
@@ -26,8 +30,10 @@ SIGNATURES = {
     "get_num_threads": "()",
     "show_config": "()",
 }
-FUNCTIONS = [name for name in SIGNATURES if name != "Preprocessor"]
+CLASSES = ("Preprocessor", "QuantizedTensor")
+FUNCTIONS = [name for name in SIGNATURES if name not in CLASSES]
 OPERATORS = FUNCTIONS[:8]
+CONVERSIONS = ("quantize", "dequantize", "requantize")
 ALIASES = ("space_to_batch", "batch_to_space")  # their sections may point to those of the operators they are
 
 
@@ -79,9 +85,9 @@ def test_sections(name):
     required = {"Examples"}
     if inspect.signature(function).parameters:
         required |= {"Parameters", "Raises"}
-    if name in OPERATORS or name == "get_num_threads":
+    if name in (*OPERATORS, *CONVERSIONS, "get_num_threads"):
         required |= {"Returns"}
-    if name in OPERATORS:
+    if name in (*OPERATORS, *CONVERSIONS):
         required |= {"Raises", "See Also"}
     assert required <= set(sections), f"{name} lacks {sorted(required - set(sections))}"
     assert all(sections.values()), f"{name}: empty {[section for section, text in sections.items() if not text]}"
@@ -89,7 +95,7 @@ def test_sections(name):
     assert list(sections) == [section for section in order if section in sections]
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "Preprocessor"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
 def test_first_line(name):
     """One sentence on one line, and more about the rule below it for the operators."""
     first, *rest = sections_of(getattr(s2dq, name))[""].split("\n\n")
@@ -97,20 +103,20 @@ def test_first_line(name):
     assert rest or name not in ("space_to_depth", "depth_to_space", "space_to_batch_nd", "batch_to_space_nd")
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "Preprocessor"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
 def test_every_parameter_is_documented(name):
     parameters = list(inspect.signature(getattr(s2dq, name)).parameters)
     documented = documented_names(sections_of(getattr(s2dq, name)).get("Parameters", ""))
     assert documented == parameters
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATORS if name not in ALIASES])
+@pytest.mark.parametrize("name", [name for name in (*OPERATORS, *CONVERSIONS) if name not in ALIASES])
 def test_raises_lists_the_three_exceptions(name):
     raised = re.findall(r"^(\w+)$", sections_of(getattr(s2dq, name))["Raises"], re.MULTILINE)
     assert raised == ["TypeError", "ValueError", "MemoryError"]
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", [*OPERATORS, *CONVERSIONS])
 def test_see_also_names_exist(name):
     """The inverse and the twin in `reference`, and nothing that is not there."""
     section = sections_of(getattr(s2dq, name))["See Also"]

@@ -16,7 +16,7 @@ from s2dq import _kernels
 OTHERS = [name for name in _kernels.available_isas() if name != _kernels.isa()]
 KNOWN = ("portable", "neon", "avx2", "avx512vbmi")
 SUITES = ("operators", "oracles", "properties", "dtypes", "arrays", "out", "worked_cases", "preprocess", "cases",
-          "guard_pages")  # fmt: skip
+          "guard_pages", "quantized")  # fmt: skip
 LEAST = 4000  # tests; all of the suites but the largest cases
 
 

@@ -45,11 +45,13 @@ def run(operator, x, scale, zero_point, axis, result_dtype):
 
 
 def quantized_by_onnx(x, scale, zero_point, dtype, axis=None):
-    return run("QuantizeLinear", x, np.asarray(scale, np.float32), np.asarray(zero_point, dtype), axis, dtype)
+    parameters = np.asarray(scale, np.float32), np.asarray(zero_point, dtype)
+    return run("QuantizeLinear", x, *parameters, axis, dtype)
 
 
 def dequantized_by_onnx(values, scale, zero_point, axis=None):
-    return run("DequantizeLinear", values, np.asarray(scale, np.float32), np.asarray(zero_point, values.dtype), axis, "float32")
+    parameters = np.asarray(scale, np.float32), np.asarray(zero_point, values.dtype)
+    return run("DequantizeLinear", values, *parameters, axis, "float32")
 
 
 def numbers_for(rng, scale, dtype):
