@@ -5,6 +5,7 @@ each index of an axis. The operators move the integers (`operators.Operation` sa
 of an axis go is decided here.
 """
 
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from s2dq import _kernels
 from s2dq._layout import LAYOUTS, SPATIAL_WORDS, BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
+from s2dq._lookup import Lookup, lookup_of
 from s2dq._validate import (
     Call,
     Parameters,
@@ -22,7 +24,7 @@ from s2dq._validate import (
     requantize_call,
     tensor_parts,
 )
-from s2dq.operators import program_of
+from s2dq.operators import SLACK, program_of
 
 __all__ = ["QuantizedTensor", "dequantize", "quantize", "requantize"]
 
@@ -426,6 +428,11 @@ def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Paramet
     tables = np.empty((count, 256), out.dtype)
     along = _Along(count, 256, 1)
     _kernels.convert(levels, tables, _spread(source, along), _spread(target, along), along[:3], 1)
+    table_bytes = tables.view(np.uint8).reshape(-1)
+    if count == 1:
+        lookup = _best_lookup(table_bytes.tobytes())
+    else:
+        lookup = Lookup("table", table_bytes, np.zeros((count, 4), np.int64), 0)
     layout, lanes = LAYOUTS["NCHW"], 0
     if source.axis is None:
         batch, channels, extents = 1, 1, (1, x.size)
@@ -440,9 +447,16 @@ def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Paramet
     problem = DepthProblem(
         to_depth=True, source=layout, target=layout, mode="DCR", steps=contiguous_steps(shape, 1), itemsize=1,
         batch=batch, blocks=extents, block=(1, 1), lo=(0, 0), space=extents, channels=channels, src_lanes=lanes,
-        dst_lanes=lanes, dst_shape=shape, tables=count,
+        dst_lanes=lanes, dst_shape=shape, tables=count, lookup=lookup.kind,
     )  # fmt: skip
-    _kernels.run(program_of(problem), x, out, bytes(64), tables.view(np.uint8).reshape(-1), num_threads)
+    program, fill = program_of(problem), bytes(2) + SLACK
+    _kernels.run(program, x, out, fill, _kernels.Lookups(program, fill, *lookup), num_threads)
+
+
+@lru_cache(maxsize=64)
+def _best_lookup(table: bytes) -> Lookup:
+    """The search for something cheaper than a table takes longer than many a tensor."""
+    return lookup_of(np.frombuffer(table, np.uint8))
 
 
 _SHORT_RUN = 64  # elements; shorter runs with the same parameters are taken together, each element with its own
