@@ -17,13 +17,15 @@ class Lookups:
     """What the tiles of a program make of the bytes they look up: immutable, shared between threads."""
 
     def __init__(
-        self, program: Program, fill: bytes, kind: str, tables: np.ndarray, lines: np.ndarray, flip: int
+        self, program: Program, fill: bytes, kind: str, tables: np.ndarray, lines: np.ndarray, first: int, flip: int
     ) -> None: ...
 
 class Seen:
     """What a call came to, for arrays of one shape, strides and dtype."""
 
-    def __init__(self, x: np.ndarray, out: np.ndarray, program: Program, fill: bytes, lookups: Lookups | None, key: tuple) -> None: ...
+    def __init__(
+        self, x: np.ndarray, out: np.ndarray, program: Program, fill: bytes, lookups: Lookups | None, key: tuple
+    ) -> None: ...
 
 class Memo:
     """An operator with a memory: a call like one before goes straight to its program."""

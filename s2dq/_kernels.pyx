@@ -122,7 +122,7 @@ cdef extern from "_micro/tile.h" nogil:
         uint8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         const s2dq_lines *lines
     void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, const s2dq_tile *tile, const uint8_t *fill,
-                        uint8_t flip, const s2dq_line *tables) noexcept
+                        uint8_t first, uint8_t flip, const s2dq_line *tables) noexcept
     ctypedef void (*s2dq_tile_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
                                       const s2dq_filling *filling, const s2dq_axis *loops) noexcept nogil
     ctypedef void (*s2dq_tile_edge_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
@@ -140,6 +140,8 @@ cdef extern from "_micro/dispatch.h" nogil:
         void (*copy)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept nogil
         void (*copy_lanes)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
                            int64_t lanes, const uint8_t *fill, int64_t element) noexcept nogil
+        void (*lookup)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_axis *axes,
+                       int count) noexcept nogil
         s2dq_tile_runner (*tile)(const s2dq_tile *tile) noexcept nogil
         s2dq_tile_runner (*streamer)(const s2dq_tile *tile) noexcept nogil
         s2dq_tile_runner (*sequencer)(const s2dq_tile *tile) noexcept nogil
@@ -153,10 +155,6 @@ cdef extern from "_micro/dispatch.h" nogil:
         int (*steps)(s2dq_steps *steps, const s2dq_tile *tile) noexcept nogil
         int lines
     s2dq_kernels s2dq_kernels_of(int isa) noexcept
-
-cdef extern from "_micro/portable.h" nogil:
-    void s2dq_lookup(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_axis *axes,
-                     int count) noexcept
 
 cdef extern from "_micro/convert.h" nogil:
     enum:
@@ -662,7 +660,7 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
             tiling.filling = &buffers.fillings[box.number]
         elif box.tile and box.tile.fills:
             tiling.filling = &filling
-            s2dq_tile_fill(&filling, NULL, box.tile, buffers.fill, 0, NULL)
+            s2dq_tile_fill(&filling, NULL, box.tile, buffers.fill, 0, 0, NULL)
         tiling.box = box
         if box.stream > 0:
             memset(&carry, 0, sizeof(carry))
@@ -680,7 +678,7 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
         if box.stream > 0:
             KERNELS.flush(&carry)
     elif box.lookup:
-        s2dq_lookup(dst, src, table, axes, count)
+        KERNELS.lookup(dst, src, table, axes, count)
     elif box.lanes:
         KERNELS.copy_lanes(dst, src, axes, count, box.width, box.lanes, buffers.fill, box.lane)
     else:
@@ -811,7 +809,7 @@ cdef class Lookups:
     program : Program
     fill : bytes
         Fill values, as for `run`.
-    kind, tables, lines, flip
+    kind, tables, lines, first, flip
         Of a `_lookup.Lookup`.
     """
 
@@ -819,7 +817,7 @@ cdef class Lookups:
     cdef const uint8_t[::1] tables
 
     def __cinit__(self, Program program not None, bytes fill not None, kind, const uint8_t[::1] tables not None,
-                  const int64_t[:, ::1] lines not None, int flip):
+                  const int64_t[:, ::1] lines not None, int first, int flip):
         cdef int64_t fillings = program.all_boxes * sizeof(s2dq_filling)
         cdef const s2dq_line *line = <const s2dq_line *>&lines[0, 0]
         cdef s2dq_lines *own
@@ -834,7 +832,7 @@ cdef class Lookups:
             if box.lookup and box.tile:
                 own = <s2dq_lines *>(<uint8_t *>self.fillings + fillings) + k if box.lookup == LINE else NULL
                 s2dq_tile_fill(&self.fillings[k], own, box.tile, <const uint8_t *>PyBytes_AS_STRING(fill),
-                               <uint8_t>flip, line + box.tab_offset // 256)
+                               <uint8_t>first, <uint8_t>flip, line + box.tab_offset // 256)
 
     def __dealloc__(self):
         free(self.fillings)

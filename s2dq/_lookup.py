@@ -6,6 +6,7 @@ for the constants and checks them against the table for all 256 values, so that 
 values, every bit of them.
 """
 
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -19,13 +20,14 @@ _SLOPES = 4096  # tried for a table, at most
 class Lookup(NamedTuple):
     """Tables, and how to do without them.
 
-    `kind` is "flip" where all tables turn the bits of `flip`, "line" where a line for each of them, and then turning
-    the bits of `flip`, gives the table's value for every byte, else "table".
+    `kind` is "flip" where all tables turn the bits of `flip`; "line" where turning the bits of `first`, a line for each
+    of them, and turning the bits of `flip` gives the table's value for every byte; else "table".
     """
 
     kind: str
     tables: np.ndarray  # bytes, 256 of each table, read-only
     lines: np.ndarray  # (tables, 4): the fields of `s2dq_line` in `_micro/tile.h`
+    first: int
     flip: int
 
 
@@ -37,12 +39,12 @@ def lookup_of(tables: np.ndarray) -> Lookup:
     no_lines = np.zeros((len(table_bytes), 4), np.int64)
     flips = np.unique(table_bytes ^ _LEVELS.astype(np.uint8))
     if len(flips) == 1:
-        return Lookup("flip", flat, no_lines, int(flips[0]))
-    for flip in (0, 128):  # the order of values without a sign, and of those with one
-        lines = [line_of(table ^ np.uint8(flip)) for table in table_bytes]
+        return Lookup("flip", flat, no_lines, 0, int(flips[0]))
+    for first, flip in product((0, 128), repeat=2):  # the order of values without a sign, and of those with one
+        lines = [line_of(table[_LEVELS ^ first] ^ np.uint8(flip)) for table in table_bytes]
         if all(line is not None for line in lines):
-            return Lookup("line", flat, np.array(lines, np.int64), flip)
-    return Lookup("table", flat, no_lines, 0)
+            return Lookup("line", flat, np.array(lines, np.int64), first, flip)
+    return Lookup("table", flat, no_lines, 0, 0)
 
 
 def line_of(table: np.ndarray) -> tuple[int, int, int, int] | None:

@@ -28,6 +28,7 @@ static s2dq_axis loops[S2DQ_TILE_LOOPS];
 static uint8_t plain_line(int64_t value, int output, int lane)
 {
     const int odd = lane % 2, word = lane / 2;
+    value ^= lines.first[0];
     value = (value * 256 * lines.slope[output][odd][word] >> 16) + lines.more[output][odd][word];
     value = (value > 65535 ? 65535 : value) - lines.less[output][odd][word];
     if (value < 0) value = 0;
@@ -153,6 +154,8 @@ static void draw_tables(const int *there, int count)
     memset(filling.keep, 255, sizeof filling.keep);
     memset(filling.fill, tile.mapped || filled ? (int)draw() & 255 : 0, sizeof filling.fill);
     filling.lines = &lines;
+    memset(lines.first, one_in(2) ? 128 : 0, sizeof lines.first);
+    lines.falls = 1;
     lines.doublings = one_in(2) ? 0 : between(1, S2DQ_DOUBLINGS);
     for (size_t k = 0; k < sizeof lines.slope / 2; k++) {
         (&lines.slope[0][0][0])[k] = (uint16_t)draw();

@@ -132,7 +132,7 @@ S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m25
             const uint8_t *from = bytes + lane * S2DQ_STEP_LANE;
             uint8_t *to = dst + step->dst[lane];
             int count = 0;
-            if (!(stored & stored + 1)) { /* from the first one on */
+            if (!(stored & (stored + 1))) { /* from the first one on */
                 while (stored >> count) count++;
                 if (count & 8) memcpy(to, from, 8);
                 if (count & 4) memcpy(to + (count & 8), from + (count & 8), 4);
@@ -147,6 +147,7 @@ S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m25
     }
 }
 
+#define S2DQ_STEP_BYTES_OF(OF) _mm256_loadu_si256((const __m256i *)(OF))
 #define S2DQ_STEP_WORDS(OF) _mm256_loadu_si256((const __m256i *)((OF) + word))
 
 /* Turns of two loops for one vector of their tile. What is said of the vector is a constant where this is inlined: how many
@@ -162,6 +163,7 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
     const __m256i upper = _mm256_set1_epi16((short)0xFF00);
     const __m256i fill = _mm256_loadu_si256((const __m256i *)(filling->fill[k] + byte));
     const __m256i keep = _mm256_loadu_si256((const __m256i *)(filling->keep[k] + byte));
+    const __m256i first = mapped ? S2DQ_STEP_BYTES_OF(lines->first) : fill;
     __m256i shuffle[S2DQ_STEP_SWEPT], slope[2], more[2], less[2];
     int64_t at[S2DQ_STEP_SWEPT][2];
     const int64_t to[2] = {step->dst[0], step->dst[1]};
@@ -186,6 +188,7 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
             for (int w = 1; w < windows; w++)
                 value = _mm256_or_si256(value, _mm256_shuffle_epi8(s2dq_step_load(s, at[w]), shuffle[w]));
             if (mapped) {
+                value = _mm256_xor_si256(value, first);
                 __m256i even = _mm256_mulhi_epu16(_mm256_slli_epi16(value, 8), slope[0]);
                 __m256i odd = _mm256_mulhi_epu16(_mm256_and_si256(value, upper), slope[1]);
                 even = _mm256_adds_epu16(even, more[0]);
@@ -241,6 +244,7 @@ S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2d
         value = _mm256_or_si256(value, _mm256_shuffle_epi8(s2dq_step_load(src, step->at[w]), shuffle));
     }
     if (lines) {
+        value = _mm256_xor_si256(value, S2DQ_STEP_BYTES_OF(lines->first));
         __m256i half[2] = {_mm256_slli_epi16(value, 8), _mm256_and_si256(value, upper)};
         for (int odd = 0; odd < 2; odd++) {
             half[odd] = _mm256_mulhi_epu16(half[odd], S2DQ_STEP_WORDS(lines->slope[k][odd]));
@@ -329,7 +333,7 @@ static s2dq_tile_runner s2dq_step_runner(const s2dq_tile *tile)
 /* What the arithmetic of a line comes to for one byte. */
 static inline uint8_t s2dq_line_value(const s2dq_lines *lines, int k, int i, uint8_t byte)
 {
-    int64_t value = ((int64_t)byte * 256 * lines->slope[k][i & 1][i / 2] >> 16) + lines->more[k][i & 1][i / 2];
+    int64_t value = ((int64_t)(byte ^ lines->first[0]) * 256 * lines->slope[k][i & 1][i / 2] >> 16) + lines->more[k][i & 1][i / 2];
     value = (value > 65535 ? 65535 : value) - lines->less[k][i & 1][i / 2];
     if (value < 0) value = 0;
     for (int turn = 0; turn < lines->doublings; turn++)

@@ -4,6 +4,7 @@
 
 #include "avx2.h"
 #include "isa.h"
+#include "portable.h"
 #include "tile.h"
 
 #if defined(S2DQ_X86)
@@ -82,12 +83,12 @@ S2DQ_512_INLINE void s2dq_512_mask_store(uint8_t *dst, const int64_t *at, const 
 
 /* The lines of one output: of its even bytes, then of its odd ones. */
 typedef struct {
-    __m512i slope[2], more[2], less[2];
+    __m512i slope[2], more[2], less[2], first;
 } s2dq_512_lines;
 
 S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k)
 {
-    s2dq_512_lines own;
+    s2dq_512_lines own = {.first = _mm512_loadu_si512(lines->first)};
     for (int odd = 0; odd < 2; odd++) {
         own.slope[odd] = _mm512_loadu_si512(lines->slope[k][odd]);
         own.more[odd] = _mm512_loadu_si512(lines->more[k][odd]);
@@ -110,6 +111,7 @@ S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, 
 S2DQ_512_INLINE __m512i s2dq_512_map(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines, int k)
 {
     const __m512i upper = _mm512_set1_epi16((short)0xFF00);
+    value = _mm512_xor_si512(value, own->first);
     const __m512i even = s2dq_512_line(_mm512_slli_epi16(value, 8), own, lines, k, 0);
     const __m512i odd = s2dq_512_line(_mm512_and_si512(value, upper), own, lines, k, 1);
     return _mm512_ternarylogic_epi64(_mm512_srli_epi16(even, 8), odd, upper, S2DQ_512_JOIN);
@@ -483,6 +485,33 @@ S2DQ_512 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_
     } else {
         for (int64_t i = 0; i < axes->extent; i++)
             s2dq_512_copy(dst + i * axes->dst, src + i * axes->src, axes + 1, count - 1, width);
+    }
+}
+
+/* Bytes through one table, which four registers hold. */
+S2DQ_512 static void s2dq_512_lookup_run(uint8_t *dst, const uint8_t *src, const uint8_t *table, int64_t width)
+{
+    const __m512i a = _mm512_loadu_si512(table), b = _mm512_loadu_si512(table + 64);
+    const __m512i c = _mm512_loadu_si512(table + 128), d = _mm512_loadu_si512(table + 192);
+    for (int64_t k = 0; k < width; k += 64) {
+        const __mmask64 mask = width - k < 64 ? ~0ULL >> (64 - (width - k)) : ~0ULL;
+        const __m512i value = _mm512_maskz_loadu_epi8(mask, src + k);
+        const __m512i low = _mm512_permutex2var_epi8(a, value, b), high = _mm512_permutex2var_epi8(c, value, d);
+        _mm512_mask_storeu_epi8(dst + k, mask, _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(value), high));
+    }
+}
+
+/* As s2dq_lookup; runs that go through one table in registers. */
+S2DQ_512 static void s2dq_512_lookup(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_axis *axes,
+                                     int count)
+{
+    if (count > 1) {
+        for (int64_t i = 0; i < axes->extent; i++)
+            s2dq_512_lookup(dst + i * axes->dst, src + i * axes->src, table + i * axes->tab, axes + 1, count - 1);
+    } else if (count && axes->src == 1 && axes->dst == 1 && axes->tab == 0) {
+        s2dq_512_lookup_run(dst, src, table, axes->extent);
+    } else {
+        s2dq_lookup(dst, src, table, axes, count);
     }
 }
 

@@ -19,6 +19,8 @@ typedef struct {
     /* The same, and behind each run `lanes` bytes of fill, an element at a time. */
     void (*copy_lanes)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
                        int64_t lanes, const uint8_t *fill, int64_t element);
+    /* Bytes, each through the table that its place in the loops selects. */
+    void (*lookup)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_axis *axes, int count);
     /* The runner of a tile, two that store past the caches, of lines and of a sequence, that of a network, and one for
      * the ends of the source. NULL where there is none. */
     s2dq_tile_runner (*tile)(const s2dq_tile *tile);
@@ -32,7 +34,7 @@ typedef struct {
     void (*flush)(s2dq_carry *carry);
     /* Whether `copy` is quicker than tiles at merging or splitting streams in rows of 17 to 31 bytes. */
     int short_rows;
-    /* Whether tiles are for lookups alone, and then what they run: see avx2_tile.h. */
+    /* What tiles run that are for lookups alone (see avx2_tile.h), or NULL. */
     int (*steps)(s2dq_steps *steps, const s2dq_tile *tile);
     /* Whether tiles may be mapped. */
     int lines;
@@ -40,7 +42,7 @@ typedef struct {
 
 static s2dq_kernels s2dq_kernels_of(int isa)
 {
-    s2dq_kernels kernels = {.copy = s2dq_copy, .copy_lanes = s2dq_copy_lanes};
+    s2dq_kernels kernels = {.copy = s2dq_copy, .copy_lanes = s2dq_copy_lanes, .lookup = s2dq_lookup};
 #if defined(S2DQ_X86)
     if (isa >= S2DQ_ISA_AVX2) {
         kernels.copy = s2dq_avx2_copy;
@@ -54,6 +56,7 @@ static s2dq_kernels s2dq_kernels_of(int isa)
     }
     if (isa == S2DQ_ISA_AVX512VBMI) {
         kernels.copy = s2dq_512_copy;
+        kernels.lookup = s2dq_512_lookup;
         kernels.tile = s2dq_512_runner;
         kernels.streamer = s2dq_512_streamer;
         kernels.sequencer = s2dq_512_sequencer;

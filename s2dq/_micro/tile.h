@@ -10,6 +10,8 @@
 #ifndef S2DQ_TILE_H
 #define S2DQ_TILE_H
 
+#include <string.h>
+
 #include "axis.h"
 
 /* How outputs are looked up: in all registers, or each in two neighbours alone. */
@@ -102,7 +104,8 @@ typedef struct {
 typedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
                                     const s2dq_axis *loops);
 
-/* A lookup table that is a line with ends, as arithmetic of 16 bits without a sign:
+/* A lookup table that is a line with ends, as arithmetic of 16 bits without a sign: of v, a byte of which the bits of
+ * `first` have been turned (the highest one where bytes have a sign),
  *
  *     y = v * 256 * slope >> 16;  y = min(y + more, 65535);  y = max(y - less, 0);  `doublings` times y = min(2 * y, 65535)
  *
@@ -120,6 +123,7 @@ enum { S2DQ_WORDS = S2DQ_REGISTER_BYTES / 2 };
 typedef struct {
     int64_t doublings; /* the most of any byte */
     int64_t falls;     /* whether anything is taken off */
+    uint8_t first[S2DQ_REGISTER_BYTES];
     uint16_t slope[S2DQ_REGISTERS][2][S2DQ_WORDS], more[S2DQ_REGISTERS][2][S2DQ_WORDS];
     uint16_t less[S2DQ_REGISTERS][2][S2DQ_WORDS], twice[S2DQ_DOUBLINGS][S2DQ_REGISTERS][2][S2DQ_WORDS];
 } s2dq_lines;
@@ -143,12 +147,12 @@ static inline void s2dq_put_line(s2dq_lines *lines, int k, int i, const s2dq_lin
 }
 
 /* OUT: what becomes of the bytes of a tile: fill values where it says so, elsewhere its bytes, through the lines of
- * their tables (where `lines` is given) and with the bits of `flip` turned. */
+ * their tables (where `lines` is given) with the bits of `first` turned before and those of `flip` behind. */
 static inline void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, const s2dq_tile *tile, const uint8_t *fill,
-                                  uint8_t flip, const s2dq_line *tables)
+                                  uint8_t first, uint8_t flip, const s2dq_line *tables)
 {
     filling->lines = lines;
-    if (lines) lines->doublings = lines->falls = 0;
+    if (lines) lines->doublings = lines->falls = 0, memset(lines->first, first, sizeof lines->first);
     for (int k = 0; k < tile->outputs; k++) {
         for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
             const int filled = tile->fill[k][i] >= 0;
