@@ -131,6 +131,18 @@ stage_torch() {
     fi
 }
 
+# What is read of model files and of other systems' tensors, and their own kernels beside ours.
+stage_models() {
+    new_environment venv
+    fresh_checkout
+    pip install -q "$(wheel)[test,litert,onnx]" onnxruntime
+    pytest -rs tests/test_models.py | tee ../report
+    if grep -E "SKIPPED.*(onnx|litert)" ../report; then
+        echo "a test of a reader was skipped although it is there"
+        exit 1
+    fi
+}
+
 stage_asv() {
     new_environment venv
     fresh_checkout

@@ -23,8 +23,10 @@ import numpy as np
 
 import s2dq
 from s2dq._layout import LAYOUTS, MODES
+from s2dq.models import read_input
 
 FAILED, BAD_ARGUMENTS, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+INTEGERS = ("int8", "uint8")  # quantized: they have a scale
 MAX_PIXELS = 2**28  # of --size: a mistyped one is not to eat the memory
 
 
@@ -72,6 +74,7 @@ def run(argv):
 def preprocess(args):
     """Write a model input and its description for every image; go on past those that fail."""
     require_pillow()
+    model = read_model(args)
     parameters = preprocessor_parameters(args)
     with bad_arguments():
         pre = s2dq.Preprocessor(**parameters, num_threads=args.num_threads)
@@ -87,7 +90,7 @@ def preprocess(args):
         for image, base in progress(jobs):
             start = time.perf_counter()
             try:
-                tensor = preprocess_image(image, base, pre, parameters, args.preview)
+                tensor = preprocess_image(image, base, pre, parameters, model, args.preview)
             except (OSError, TypeError, ValueError, OverflowError, MemoryError) as error:
                 failures.append(f"{image}: {describe(error)}")
             else:
@@ -100,7 +103,7 @@ def preprocess(args):
     return FAILED if failures else 0
 
 
-def preprocess_image(path, base, pre, parameters, preview):
+def preprocess_image(path, base, pre, parameters, model, preview):
     """Read, resize, preprocess and write one image; returns the model input."""
     image = read_rgb(path, background=rgb_background(parameters))
     resized = letterbox_resize(image, parameters["size"])
@@ -121,6 +124,7 @@ def preprocess_image(path, base, pre, parameters, preview):
             "y_source": "(y_model - top) / ratio_y",
             "unit": "pixels: of the letterboxed frame (before space_to_depth), of the upright source",
         },
+        **model,
         "preprocessor": parameters,
         "shape": tensor.shape,
         "dtype": str(tensor.dtype),
@@ -135,10 +139,67 @@ def preprocess_image(path, base, pre, parameters, preview):
     return tensor
 
 
+def read_model(args):
+    """Fill in what the file of --model tells and no option contradicts; returns what to say of it."""
+    if args.model is None:
+        if args.model_input is not None:
+            raise CommandError("--model-input needs --model")
+        return {}
+    try:
+        with bad_arguments():
+            model = read_input(args.model, args.model_input)
+    except OSError as error:
+        raise CommandError(f"{args.model}: {describe(error)}", FAILED) from error
+    except ImportError as error:
+        raise CommandError(error, FAILED) from error
+    with bad_arguments():
+        if args.dtype == model.input_dtype:  # the input itself, not what the model quantizes it to
+            model = model.unquantized()
+        told = model.keywords(args.block_size, channels=3, data_format=args.data_format)
+    block = told.pop("block_size")
+    if model.scale is None and model.dtype in INTEGERS:
+        del told["scale"], told["zero_point"]
+        if args.scale is None:
+            raise CommandError(f"{args.model} does not tell the scale of its {model.dtype} input: --scale must")
+    for name, value in told.items():
+        given = getattr(args, name)
+        if given is not None and not same_number(given, value):
+            option = "--" + name.replace("_", "-")
+            raise CommandError(f"{option} {shown(given)} contradicts {args.model}, "
+                               f"whose input {model.name} has {shown(value)}")
+        setattr(args, name, value)
+    if args.size is None:
+        raise CommandError(f"{args.model} leaves the size of its input open: --size must tell it")
+    extents = dict(zip(args.data_format, model.shape))  # one of the two may be fixed all the same
+    for axis, pixels, b in zip("HW", args.size, block):
+        if extents[axis] not in (None, pixels / b):
+            raise CommandError(f"--size {shown(args.size)} contradicts {args.model}, "
+                               f"whose input {model.name} has {axis} {extents[axis] * b}")
+    if math.prod(args.size) > MAX_PIXELS:
+        raise CommandError(f"{args.model} takes {shown(args.size)} pixels, more than {MAX_PIXELS}")
+    if model.shape[0] not in (None, 1):
+        complain(f"{args.model} takes batches of {model.shape[0]}, each file holds a batch of one", kind="warning")
+    return {"model": {"file": os.fspath(args.model), "input": model.name, "tensor": model.tensor}}
+
+
+def same_number(given, told):
+    """Equal, numbers with a fraction as the float32 that models store."""
+    if isinstance(given, float) and isinstance(told, float):
+        return np.float32(given) == np.float32(told)
+    return given == told
+
+
+def shown(value):
+    """The value of an option as it is written."""
+    return f"{value[1]}x{value[0]}" if isinstance(value, tuple) else "none" if value is None else f"{value}"
+
+
 def preprocessor_parameters(args):
     """Keywords of s2dq.Preprocessor: all that shape the result, so that the description is complete."""
+    args.dtype = args.dtype or "int8"
+    args.data_format = args.data_format or "NHWC"
     scale, zero_point = args.scale, args.zero_point
-    if scale is None:
+    if scale is None and args.dtype in INTEGERS:
         if args.mean is not None or args.std is not None or args.rescale != 1 / 255:
             raise CommandError("--mean, --std and --rescale need --scale: its default is for values of 0..1")
         scale = 1 / 255
@@ -150,6 +211,8 @@ def preprocessor_parameters(args):
 
 def warn_of_saturation(parameters):
     """Say so when scale and zero point cut grey levels off: most often one of the two is missing."""
+    if parameters["dtype"] not in INTEGERS:
+        return
     grey = np.arange(256.0)[:, None] * parameters["rescale"]
     values = (grey - (parameters["mean"] or 0.0)) / (parameters["std"] or 1.0)
     levels = values / parameters["scale"] + parameters["zero_point"]
@@ -258,7 +321,7 @@ def undo(tensor, parameters):
     frame = s2dq.depth_to_space(
         tensor, block, data_format, mode=parameters["mode"], out_format="NHWC", channels=channels
     )[0]
-    values = (frame.astype(np.float64) - parameters["zero_point"]) * np.float32(parameters["scale"])
+    values = (frame.astype(np.float64) - parameters["zero_point"]) * np.float32(parameters["scale"] or 1.0)
     normalised = values * (parameters["std"] or 1.0) + (parameters["mean"] or 0.0)
     grey = np.rint(normalised / parameters["rescale"]).clip(0, 255).astype(np.uint8)
     return Image.fromarray(grey[..., ::-1] if parameters["reverse_channels"] else grey)
@@ -506,8 +569,9 @@ PEERS = ("numpy", "torch", "tensorflow", "litert", "onnxruntime", "openvino", "j
 FRAME_FORMATS = ("NHWC", "NCHW", "NCHW_VECT_C")
 
 PREPROCESS_HELP = """\
-example:
+examples:
   s2dq preprocess photo.jpg -o out --size 640x640 --block-size 2 --preview
+  s2dq preprocess photo.jpg -o out --model detector.tflite --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225
 
 Writes out/photo.npy (the model input, a batch of one), out/photo.json (how it was made, with the ratio and
 offsets that map boxes back) and with --preview out/photo.preview.png (the input, undone to a picture).
@@ -515,6 +579,11 @@ Existing files are replaced. The pixel value v of 0..255 becomes
   q = round((v * rescale - mean) / std / scale) + zero_point, saturated.
 Images are read upright (EXIF) as 8-bit RGB; 16-bit samples are scaled; transparency shows the colour of
 the padding; of an animation the first frame counts; colour profiles are not applied.
+--model FILE fills in --size, --data-format, --dtype, --scale and --zero-point; an option that contradicts the
+file is an error. --mean and --std are not in the file. A model that starts behind a space-to-depth stem needs
+--block-size: the picture is that many times larger. Files do not tell the layout: it is NHWC for LiteRT and NCHW
+for ONNX, or the other one where only that has the right number of channels. An ONNX model that takes floats and
+quantizes them itself gets what its QuantizeLinear would write, or with --dtype float32 the floats.
 A list that begins with a minus sign needs "=": --mean=-1,0,0"""
 
 APPLY_HELP = """\
@@ -582,12 +651,15 @@ def add_preprocess(command):
     add = command.add_argument
     add("images", nargs="+", metavar="IMAGE", help="files that Pillow reads")
     add("-o", "--output", required=True, metavar="DIR", help="directory of the results, made if need be")
+    add("--model", metavar="FILE",
+        help="take size, layout, type, scale and zero point from the input of this .tflite or .onnx file")
+    add("--model-input", metavar="NAME", help="which of the model's inputs, if it has several")
     add("--size", type=width_x_height, metavar="WxH",
         help="pixels; resize to fit, aspect ratio kept, and pad all round (default: as it is)")
     add("--block-size", type=integer_or_list, default=1, metavar="B",
         help="space_to_depth block in pixels: 2, or height,width: 2,4 (default 1: none)")
     add("--mode", default="DCR", **OPTIONS["mode"])
-    add("--data-format", choices=FRAME_FORMATS, default="NHWC", help="layout of the result (default NHWC)")
+    add("--data-format", choices=FRAME_FORMATS, help="layout of the result (default NHWC)")
     add("--vect", default=4, **OPTIONS["vect"])
     add("--rescale", type=number, default=1 / 255, metavar="R", help="factor on 0..255 (default 1/255)")
     add("--mean", type=per_channel, metavar="M", help="of rescaled values: one, or 0.485,0.456,0.406")
@@ -596,7 +668,7 @@ def add_preprocess(command):
         help="the model's quantization step, 0.0039 or 1/255. Without it: 1/255, with zero point -128 for "
              "int8 and 0 for uint8, which keeps every grey level for a model that takes 0..1")
     add("--zero-point", type=int, metavar="Z", help="stored value that means 0 (with --scale: default 0)")
-    add("--dtype", choices=("int8", "uint8"), default="int8", help="of the result (default int8)")
+    add("--dtype", choices=(*INTEGERS, "float32", "float16"), help="of the result (default int8)")
     add("--pad-value", type=grey_levels, default=114, metavar="G",
         help="grey level of padding and transparency, 0..255; one, or per channel (default 114)")
     add("--reverse-channels", action="store_true",

@@ -791,7 +791,7 @@ def test_version_and_help(run):
     for option in ("--size", "--block-size", "--mode", "--data-format", "--vect", "--rescale", "--mean", "--std",
                    "--scale", "--zero-point", "--dtype", "--pad-value", "--reverse-channels", "--preview"):
         assert f"\n  {option}" in out
-    assert "example:\n  s2dq preprocess" in out
+    assert "examples:\n  s2dq preprocess" in out
 
 
 def test_info_prints_the_configuration(tmp_path):

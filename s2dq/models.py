@@ -1,0 +1,334 @@
+"""What a model file says of its own input: the keywords of a Preprocessor, read instead of copied by hand.
+
+LiteRT and ONNX files are read by `ai_edge_litert` and `onnx`, imported when they are used.
+"""
+
+import os
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from s2dq._validate import Door, guarded, show
+
+__all__ = ["ModelInput", "read_input"]
+
+FRAME_LAYOUTS = ("NHWC", "NCHW")
+FLOATS = ("float16", "float32", "float64", "bfloat16")
+
+
+class ModelInput(NamedTuple):
+    """What a model says of one of its inputs.
+
+    Attributes
+    ----------
+    name : str
+        Of the input.
+    shape : tuple of int or None
+        Its extents, None where the model leaves them open.
+    dtype : str
+        Element type of the values that `scale` and `zero_point` speak of: "int8", "uint8" ... or "float32" for an
+        input that is not quantized.
+    scale : float or None
+        Step between two quantized values; None where the model does not tell, and for floats.
+    zero_point : int
+        The quantized value that stands for 0.
+    data_format : str
+        The layout that the inputs of such files have by custom: "NHWC" for LiteRT, "NCHW" for ONNX.
+    tensor : str
+        The tensor that holds such values: the input itself or, where an ONNX model takes floats and quantizes them,
+        what its QuantizeLinear writes.
+    input_dtype : str
+        Element type of the input itself: `dtype`, but for such an ONNX model "float32".
+
+    See Also
+    --------
+    read_input : reads one from a file
+
+    Examples
+    --------
+    >>> from s2dq.models import ModelInput
+    >>> stem = ModelInput("images", (1, 320, 320, 12), "int8", 1 / 255, -128, "NHWC", "images", "int8")
+    >>> stem.keywords(block_size=2)["size"]
+    (640, 640)
+    """
+
+    name: str
+    shape: tuple[int | None, ...]
+    dtype: str
+    scale: float | None
+    zero_point: int
+    data_format: str
+    tensor: str
+    input_dtype: str
+
+    def keywords(self, block_size=1, channels=3, data_format=None):
+        """Keywords for `s2dq.Preprocessor` that make its result fit this input.
+
+        A model that starts behind a space-to-depth stem takes (H/b, W/b, C*b*b): with `block_size` b the frame has
+        b times the model's extents.
+
+        Parameters
+        ----------
+        block_size : int or pair of int
+            Space-to-depth block in pixels that the model expects to have been applied; 1 for none.
+        channels : int
+            Of the frames: 3 for RGB, 1 for grey.
+        data_format : {"NHWC", "NCHW"}, optional
+            Axes of the input. Files do not tell. By default the layout that is customary for them, or else the other
+            one, whichever has ``channels * block area`` channels.
+
+        Returns
+        -------
+        dict
+            ``scale``, ``zero_point``, ``dtype``, ``data_format``, ``block_size`` and, unless the model leaves it
+            open, ``size``.
+
+        Raises
+        ------
+        TypeError
+            An argument of the wrong kind.
+        ValueError
+            An input without four dimensions, or another number of channels.
+
+        Examples
+        --------
+        >>> import s2dq
+        >>> from s2dq.models import ModelInput
+        >>> model_input = ModelInput("x", (1, 3, 224, 224), "uint8", 1 / 255, 0, "NCHW", "x", "uint8")
+        >>> model_input.keywords()["data_format"]
+        'NCHW'
+        >>> s2dq.Preprocessor(**model_input.keywords()).size
+        (224, 224)
+        """
+        return _keywords("ModelInput.keywords", self, block_size, channels, data_format)
+
+    def unquantized(self):
+        """The same input as the model's own element type: what goes in before an ONNX model quantizes it.
+
+        Returns
+        -------
+        ModelInput
+            With `dtype` equal to `input_dtype`; without a scale if that is another type.
+
+        Examples
+        --------
+        >>> from s2dq.models import ModelInput
+        >>> ModelInput("x", (1, 3, 8, 8), "int8", 0.1, 4, "NCHW", "x_quantized", "float32").unquantized().tensor
+        'x'
+        """
+        if self.dtype == self.input_dtype:
+            return self
+        return self._replace(dtype=self.input_dtype, scale=None, zero_point=0, tensor=self.name)
+
+
+def read_input(path, name=None):
+    """Read what a LiteRT or ONNX model says of its input.
+
+    Of a .tflite file: the quantization parameters, type and shape of the input tensor. Of an .onnx file: type and
+    shape of the graph's input, and scale and zero point of the DequantizeLinear that reads an integer input or of
+    the QuantizeLinear that a float input goes through; the values are then what that QuantizeLinear would write.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A file whose name ends in .tflite or .onnx.
+    name : str, optional
+        Which input; may be left out if there is one.
+
+    Returns
+    -------
+    ModelInput
+        ``Preprocessor(**read_input(path).keywords())`` makes what the model takes.
+
+    Raises
+    ------
+    ImportError
+        ``ai-edge-litert`` or ``onnx`` is not installed: ``pip install "s2dq[litert]"`` or ``"s2dq[onnx]"``.
+    OSError
+        The file cannot be read.
+    ValueError
+        No such model file, no such input, several inputs and no `name`, or quantization that one scale and one
+        zero point do not express.
+
+    See Also
+    --------
+    s2dq.interop.from_litert, s2dq.interop.from_onnx : for tensors
+
+    Notes
+    -----
+    `mean`, `std` and the order of the channels are not in the file: the model's author has to tell them.
+
+    References
+    ----------
+    LiteRT ``Interpreter.get_input_details``; ONNX QuantizeLinear and DequantizeLinear (a missing zero point is 0,
+    of uint8 unless ``output_dtype`` says otherwise).
+
+    Examples
+    --------
+    >>> from s2dq.models import read_input
+    >>> read_input("notes.txt")
+    Traceback (most recent call last):
+        ...
+    ValueError: read_input: the name of a model ends in .tflite or .onnx, not 'notes.txt'
+    """
+    path = os.fspath(path)
+    readers = {".tflite": _read_litert, ".onnx": _read_onnx}
+    suffix = os.path.splitext(os.fsdecode(path))[1].lower()
+    if suffix not in readers:
+        _refuse(f"the name of a model ends in .tflite or .onnx, not {show(path)}")
+    with open(path, "rb"):  # an OSError that names the file; not every reader has one
+        pass
+    return readers[suffix](path, name)
+
+
+def _refuse(text, cause=None):
+    raise ValueError(f"read_input: {text}") from cause
+
+
+def _choose(path, names, name):
+    """`name`, or the only one of `names`."""
+    listed = ", ".join(names) or "none"
+    if name is None and len(names) != 1:
+        _refuse(f"{show(path)} has {len(names)} inputs, name one of them: {listed}")
+    if name is not None and name not in names:
+        _refuse(f"{show(path)} has no input {show(name)}; it has: {listed}")
+    return names[0] if name is None else name
+
+
+def _scalar(what, scales, zero_points):
+    """``(scale, zero_point)`` of parameters that are the same for the whole tensor."""
+    scales, zero_points = np.unique(scales), np.unique(zero_points)
+    if len(scales) != 1 or len(zero_points) > 1:
+        _refuse(f"{what} has parameters per channel; a Preprocessor has one scale and one zero point")
+    zero_point = int(zero_points[0]) if len(zero_points) else 0
+    return float(scales[0]), zero_point
+
+
+def _extents(values):
+    return tuple(int(value) if value is not None and value > 0 else None for value in values)
+
+
+# ---- LiteRT
+
+
+def _read_litert(path, name):
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError as error:
+        raise ImportError('reading .tflite files needs LiteRT: pip install "s2dq[litert]"') from error
+    try:
+        details = Interpreter(model_path=os.fsdecode(path)).get_input_details()
+    except (RuntimeError, ValueError) as error:
+        _refuse(f"{show(path)} is not a LiteRT model: {error}", error)
+    name = _choose(path, [detail["name"] for detail in details], name)
+    detail = next(detail for detail in details if detail["name"] == name)
+    dtype = np.dtype(detail["dtype"]).name
+    parameters = detail["quantization_parameters"]
+    scale, zero_point = None, 0
+    if len(parameters["scales"]) and dtype not in FLOATS:
+        what = f"input {show(name)} of {show(path)}"
+        scale, zero_point = _scalar(what, parameters["scales"], parameters["zero_points"])
+    return ModelInput(name, _extents(detail["shape_signature"]), dtype, scale, zero_point, "NHWC", name, dtype)
+
+
+# ---- ONNX
+
+
+def _read_onnx(path, name):
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError('reading .onnx files needs onnx: pip install "s2dq[onnx]"') from error
+    try:
+        graph = onnx.load(path, load_external_data=False).graph  # the weights may be many GB, and elsewhere
+    except OSError:
+        raise
+    except Exception as error:  # of protobuf, whose exceptions have no name of their own in every version
+        _refuse(f"{show(path)} is not an ONNX model: {error}", error)
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    inputs = {value.name: value.type for value in graph.input if value.name not in constants}
+    name = _choose(path, list(inputs), name)
+    what = f"input {show(name)} of {show(path)}"
+    if not inputs[name].HasField("tensor_type"):
+        _refuse(f"{what} is not a tensor")
+    tensor_type = inputs[name].tensor_type
+    shape = _extents(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor_type.shape.dim)
+    dtype = _onnx_dtype(onnx, tensor_type.elem_type)
+
+    for node in (node for node in graph.node if node.op_type == "Constant"):
+        for attribute in (attribute for attribute in node.attribute if attribute.name == "value"):
+            constants[node.output[0]] = attribute.t
+    wanted = "QuantizeLinear" if dtype in FLOATS else "DequantizeLinear"
+    nodes = [node for node in graph.node if node.op_type == wanted and list(node.input[:1]) == [name]]
+    read = {_onnx_parameters(onnx, what, node, dtype, constants, os.path.dirname(path)) for node in nodes}
+    if len(read) > 1:
+        _refuse(f"{what} goes through several {wanted} of different parameters")
+    if not read:
+        return ModelInput(name, shape, dtype, None, 0, "NCHW", name, dtype)
+    ((scale, zero_point, stored),) = read
+    tensor = nodes[0].output[0] if wanted == "QuantizeLinear" else name
+    return ModelInput(name, shape, stored, scale, zero_point, "NCHW", tensor, dtype)
+
+
+def _onnx_dtype(onnx, element_type):
+    try:
+        return onnx.helper.tensor_dtype_to_np_dtype(element_type).name
+    except KeyError as error:
+        _refuse(f"element type {element_type} is not one of ONNX", error)
+
+
+def _onnx_parameters(onnx, what, node, dtype, constants, directory):
+    """``(scale, zero_point, dtype of the quantized values)`` of a QuantizeLinear or DequantizeLinear."""
+    names = [name for name in node.input[1:] if name]
+    attributes = {attribute.name: attribute.i for attribute in node.attribute}
+    if attributes.get("block_size"):
+        _refuse(f"{what} is quantized in blocks; a Preprocessor has one scale and one zero point")
+    for name in names:
+        if name not in constants:
+            _refuse(f"the parameter {show(name)} of {what} is computed while the model runs")
+    try:
+        arrays = [onnx.numpy_helper.to_array(constants[name], directory) for name in names]
+        scale, zero_point = _scalar(what, arrays[0].astype(np.float64), arrays[1] if len(arrays) > 1 else [])
+    except (IndexError, TypeError, onnx.checker.ValidationError) as error:
+        _refuse(f"the {node.op_type} of {what} is malformed: {error}", error)
+    if node.op_type == "DequantizeLinear":
+        stored = dtype
+    elif len(arrays) > 1:
+        stored = arrays[1].dtype.name
+    else:
+        stored = _onnx_dtype(onnx, attributes.get("output_dtype") or onnx.TensorProto.UINT8)
+    return scale, zero_point, stored
+
+
+# ---- the keywords
+
+
+@guarded
+def _keywords(name, model: ModelInput, block_size: Any, channels: Any, data_format: Any) -> dict[str, Any]:
+    door = Door(name)
+    block = door.block_sizes("block_size", block_size, ("h", "w"))
+    deep = door.integer("channels", channels, 1) * prod(block)
+    layouts = [model.data_format, *(layout for layout in FRAME_LAYOUTS if layout != model.data_format)]
+    if data_format is not None:
+        layouts = [door.choice("data_format", data_format, FRAME_LAYOUTS)]
+    axes = "[" + ", ".join("?" if extent is None else str(extent) for extent in model.shape) + "]"
+    if len(model.shape) != 4:
+        door.refuse(ValueError, f"input {show(model.name)} of shape {axes} does not have four dimensions")
+    sizes = [dict(zip(layout, model.shape)) for layout in layouts]
+    fitting = [i for i, size in enumerate(sizes) if size["C"] in (None, deep)]
+    if not fitting:
+        found = " or ".join(f"{size['C']} in {layout}" for layout, size in zip(layouts, sizes))
+        rule = f"input {show(model.name)} of shape {axes} has {found} as its channels"
+        door.refuse(ValueError, f"{rule}, not {deep}: {show(channels)} of the frame, block_size {show(block_size)}")
+    height, width = sizes[fitting[0]]["H"], sizes[fitting[0]]["W"]
+    keywords = {
+        "scale": model.scale,
+        "zero_point": model.zero_point,
+        "dtype": model.dtype,
+        "data_format": layouts[fitting[0]],
+        "block_size": block,
+    }
+    if None not in (height, width):
+        keywords["size"] = (height * block[0], width * block[1])
+    return keywords
