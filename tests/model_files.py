@@ -55,5 +55,6 @@ def write_onnx(path, dtype, shape, *nodes, opset=21, **constants):
         [helper.make_empty_tensor_value_info("y")],
         [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), path)
+    # Version 10 belongs to opset 21; by default it is the newest, which ONNX Runtime may not know yet.
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), path)
     return path
