@@ -136,7 +136,7 @@ stage_models() {
     new_environment venv
     fresh_checkout
     pip install -q "$(wheel)[test,litert,onnx]" onnxruntime
-    pytest -rs tests/test_models.py | tee ../report
+    pytest -rs tests/test_{models,interop,interop_peers,quantized_models}.py | tee ../report
     if grep -E "SKIPPED.*(onnx|litert)" ../report; then
         echo "a test of a reader was skipped although it is there"
         exit 1

@@ -3,11 +3,12 @@
 import numpy as np
 
 
-def write_litert(path, *tensors):
-    """A .tflite file whose graph hands its inputs through.
+def write_litert(path, *tensors, operator=None, reads=(), writes=()):
+    """A .tflite file of one operator (a name of BuiltinOperator), or whose graph hands its inputs through.
 
     `tensors` are keywords: name, shape, type (a name of TensorType), scale and zero_point (lists), axis, signature
-    (the shape with -1 for open extents) and data (bytes of a constant, which is no input then).
+    (the shape with -1 for open extents) and data (bytes of a constant, which is no input then). `reads` and `writes`
+    are the positions of what the operator reads and writes.
     """
     import flatbuffers
     from ai_edge_litert import schema_py_generated as schema
@@ -31,10 +32,16 @@ def write_litert(path, *tensors):
             tensor.buffer = len(model.buffers)
             model.buffers.append(schema.BufferT())
             model.buffers[-1].data = list(given["data"])
-        else:
+        elif i not in writes:
             graph.inputs.append(i)
         graph.tensors.append(tensor)
-        graph.outputs.append(i)
+    graph.outputs = list(writes or range(len(tensors)))
+    if operator is not None:
+        code, step = schema.OperatorCodeT(), schema.OperatorT()
+        code.builtinCode = getattr(schema.BuiltinOperator, operator)
+        code.deprecatedBuiltinCode, code.version = code.builtinCode, 3
+        step.opcodeIndex, step.inputs, step.outputs = 0, list(reads), list(writes)
+        model.operatorCodes, graph.operators = [code], [step]
     builder = flatbuffers.Builder(1024)
     builder.Finish(model.Pack(builder), b"TFL3")
     path.write_bytes(builder.Output())
