@@ -424,7 +424,7 @@ def _refuse_blocks(door: Door, found: str):
 
 def _scale(door: Door, value: Any) -> Any:
     """A scale as a QuantizedTensor takes it; small floats widened, float64 only where nothing is lost."""
-    if isinstance(value, (Real, list, tuple, str, type(None))):
+    if isinstance(value, (Real, list, tuple, range, str, type(None))):
         return value
     array = door.view("scale", value)
     if array.dtype.kind != "f" and array.dtype.isbuiltin != 2:

@@ -147,6 +147,8 @@ def read_input(path, name=None):
         ``ai-edge-litert`` or ``onnx`` is not installed: ``pip install "s2dq[litert]"`` or ``"s2dq[onnx]"``.
     OSError
         The file cannot be read.
+    TypeError
+        A `path` or a `name` of another kind.
     ValueError
         No such model file, no such input, several inputs and no `name`, or quantization that one scale and one
         zero point do not express.
@@ -158,6 +160,8 @@ def read_input(path, name=None):
     Notes
     -----
     `mean`, `std` and the order of the channels are not in the file: the model's author has to tell them.
+
+    LiteRT can crash on a damaged .tflite file: read only files that you trust.
 
     References
     ----------
@@ -173,6 +177,8 @@ def read_input(path, name=None):
     ValueError: read_input: the name of a model ends in .tflite or .onnx, not 'notes.txt'
     """
     path = os.fspath(path)
+    if not isinstance(name, str | None):
+        raise TypeError(f"read_input: name must be a str, not {show(name)}")
     readers = {".tflite": _read_litert, ".onnx": _read_onnx}
     suffix = os.path.splitext(os.fsdecode(path))[1].lower()
     if suffix not in readers:
@@ -241,11 +247,15 @@ def _read_onnx(path, name):
     except ImportError as error:
         raise ImportError('reading .onnx files needs onnx: pip install "s2dq[onnx]"') from error
     try:
-        graph = onnx.load(path, load_external_data=False).graph  # the weights may be many GB, and elsewhere
-    except OSError:
+        return _onnx_input(onnx, path, name)
+    except (MemoryError, OSError, ValueError):
         raise
-    except Exception as error:  # of protobuf, whose exceptions have no name of their own in every version
-        _refuse(f"{show(path)} is not an ONNX model: {error}", error)
+    except Exception as error:  # protobuf's own, onnx's own, and whatever half a graph leads to
+        _refuse(f"{show(path)} is not an ONNX model, or damaged: {type(error).__name__}: {error}", error)
+
+
+def _onnx_input(onnx, path, name):
+    graph = onnx.load(path, load_external_data=False).graph  # the weights may be many GB, and elsewhere
     constants = {tensor.name: tensor for tensor in graph.initializer}
     inputs = {value.name: value.type for value in graph.input if value.name not in constants}
     name = _choose(path, list(inputs), name)
@@ -272,10 +282,7 @@ def _read_onnx(path, name):
 
 
 def _onnx_dtype(onnx, element_type):
-    try:
-        return onnx.helper.tensor_dtype_to_np_dtype(element_type).name
-    except KeyError as error:
-        _refuse(f"element type {element_type} is not one of ONNX", error)
+    return onnx.helper.tensor_dtype_to_np_dtype(element_type).name
 
 
 def _onnx_parameters(onnx, what, node, dtype, constants, directory):
@@ -287,11 +294,13 @@ def _onnx_parameters(onnx, what, node, dtype, constants, directory):
     for name in names:
         if name not in constants:
             _refuse(f"the parameter {show(name)} of {what} is computed while the model runs")
+    if not names:
+        _refuse(f"the {node.op_type} of {what} has no scale")
     try:
         arrays = [onnx.numpy_helper.to_array(constants[name], directory) for name in names]
-        scale, zero_point = _scalar(what, arrays[0].astype(np.float64), arrays[1] if len(arrays) > 1 else [])
-    except (IndexError, TypeError, onnx.checker.ValidationError) as error:
-        _refuse(f"the {node.op_type} of {what} is malformed: {error}", error)
+    except ValueError as error:  # fewer bytes than the shape says
+        _refuse(f"the parameters of {what} are damaged: {error}", error)
+    scale, zero_point = _scalar(what, arrays[0].astype(np.float64), arrays[1] if len(arrays) > 1 else [])
     if node.op_type == "DequantizeLinear":
         stored = dtype
     elif len(arrays) > 1:

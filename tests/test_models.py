@@ -155,7 +155,7 @@ def test_onnx_constants_may_lie_in_another_file(onnx_file, tmp_path):
     ([("QuantizeLinear", ["x", "scale"], "q", {"block_size": 2})], {"scale": np.ones((1, 3, 4, 6), "f4")}, "blocks"),
     ([("Abs", ["other"], "scale", {}), QUANTIZE], {"other": np.float32(1), "zero": np.int8(0)}, "computed"),
     ([QUANTIZE, ("QuantizeLinear", ["x", "half", "zero"], "r", {})], SCALE | {"half": np.float32(0.25)}, "several"),
-    ([("QuantizeLinear", ["x"], "q", {})], {}, "malformed"),
+    ([("QuantizeLinear", ["x"], "q", {})], {}, "has no scale"),
 ])  # fmt: skip
 def test_onnx_quantization_that_a_preprocessor_cannot_express(onnx_file, nodes, constants, says):
     with pytest.raises(ValueError, match=says):
@@ -165,6 +165,12 @@ def test_onnx_quantization_that_a_preprocessor_cannot_express(onnx_file, nodes, 
 def test_two_equal_quantizers_are_one(onnx_file):
     nodes = QUANTIZE, ("QuantizeLinear", ["x", "scale", "zero"], "again", {})
     assert read_input(onnx_file("float32", [1, 3, 8, 6], *nodes, **SCALE)).tensor == "q"
+
+
+def test_arguments_of_another_kind():
+    for arguments in ((None,), (3,), ("model.onnx", 3), ("model.onnx", b"x")):
+        with pytest.raises(TypeError):
+            read_input(*arguments)
 
 
 def test_files_that_are_no_models(tmp_path):
@@ -179,6 +185,24 @@ def test_files_that_are_no_models(tmp_path):
             path.write_bytes(content)
             with pytest.raises(ValueError, match="read_input: "):
                 read_input(path)
+
+
+def test_damaged_onnx_files_are_refused_or_read(onnx_file):
+    """Bytes changed at random never end in anything but a ModelInput or a ValueError."""
+    path = onnx_file("float32", [1, 3, 8, 6], QUANTIZE, **SCALE)
+    content, random = path.read_bytes(), np.random.default_rng(6)
+    refused = 0
+    for _ in range(300):
+        damaged = bytearray(content)
+        for position in random.integers(0, len(content), random.integers(1, 4)):
+            damaged[position] = random.integers(256)
+        path.write_bytes(damaged)
+        try:
+            read_input(path)
+        except ValueError as error:
+            assert str(error).startswith("read_input: ")
+            refused += 1
+    assert 0 < refused < 300
 
 
 # ---- the keywords
@@ -376,7 +400,8 @@ def test_a_missing_reader_is_named(tmp_path, name, package, extra):
         f"import sys; sys.modules[{package!r}] = None; from s2dq.cli import main; "
         f"sys.exit(main(['preprocess', 'frame.png', '-o', 'out', '--model', {name!r}]))"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"s2dq[{extra}]" in done.stderr and done.stderr.count("\n") == 1
 
@@ -386,4 +411,4 @@ def test_readers_are_imported_only_when_they_are_used():
         "import sys; import s2dq, s2dq.cli, s2dq.models; "
         "assert not {'onnx', 'ai_edge_litert', 'torch', 'PIL'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-P", "-c", program], check=True, timeout=60)
