@@ -1,7 +1,7 @@
-"""The `s2dq` command: photographs to int8 model inputs, every operator on .npy files, and how fast it all is.
+"""The `s2dq` command: photographs to int8 model inputs and back, every operator on .npy files, and how fast it all is.
 
-Top to bottom: main, the commands (preprocess, apply, info, bench), what they share (files, messages), the values
-of options, the parser. Pillow and tqdm are imported where they are used: `apply` and `info` need neither.
+Top to bottom: main, the commands (preprocess, postprocess, apply, info, bench), what they share (files, messages),
+the values of options, the parser. Pillow and tqdm are imported where they are used: `apply` and `info` need neither.
 
 Exit codes: 0 done; 1 a file could not be read, processed or written, or `bench --fail` has seen a loss;
 2 bad arguments; 130 interrupted; 141 nobody reads the output any more.
@@ -27,6 +27,7 @@ from s2dq.models import read_input
 
 FAILED, BAD_ARGUMENTS, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 INTEGERS = ("int8", "uint8")  # quantized: they have a scale
+PICTURE_OPTIONS = ("mean", "std", "rescale", "data_format", "block_size", "mode", "vect", "reverse_channels")
 MAX_PIXELS = 2**28  # of --size: a mistyped one is not to eat the memory
 
 
@@ -198,15 +199,19 @@ def preprocessor_parameters(args):
     """Keywords of s2dq.Preprocessor: all that shape the result, so that the description is complete."""
     args.dtype = args.dtype or "int8"
     args.data_format = args.data_format or "NHWC"
+    names = ("dtype", *PICTURE_OPTIONS, "size", "pad_value")
+    return quantization(args, args.dtype) | {name: getattr(args, name) for name in names}
+
+
+def quantization(args, dtype):
+    """Scale and zero point; without --scale those that keep every grey level of a model that takes 0..1."""
     scale, zero_point = args.scale, args.zero_point
-    if scale is None and args.dtype in INTEGERS:
+    if scale is None and dtype in INTEGERS:
         if args.mean is not None or args.std is not None or args.rescale != 1 / 255:
             raise CommandError("--mean, --std and --rescale need --scale: its default is for values of 0..1")
         scale = 1 / 255
-        zero_point = int(np.iinfo(args.dtype).min) if zero_point is None else zero_point
-    names = ("dtype", "mean", "std", "rescale", "data_format", "block_size", "mode", "vect",
-             "reverse_channels", "size", "pad_value")
-    return {"scale": scale, "zero_point": zero_point or 0} | {name: getattr(args, name) for name in names}
+        zero_point = int(np.iinfo(dtype).min) if zero_point is None else zero_point
+    return {"scale": scale, "zero_point": zero_point or 0}
 
 
 def warn_of_saturation(parameters):
@@ -248,6 +253,66 @@ def progress(jobs):
 
             return tqdm(jobs, unit="image", leave=False)
     return jobs
+
+
+# ---- s2dq postprocess
+
+
+def postprocess(args):
+    """Write the pictures that a model's output stands for."""
+    require_pillow()
+    tensor = load_npy(args.tensor)
+    dtype = str(tensor.dtype)
+    parameters = quantization(args, dtype) | {name: getattr(args, name) for name in PICTURE_OPTIONS}
+    with bad_arguments():
+        frames = s2dq.Postprocessor(**parameters, dtype=dtype, num_threads=args.num_threads)(tensor)
+        pictures = [picture_of(frame, args.crop, args.size) for frame in frames]
+    if not pictures:
+        raise CommandError(f"{args.tensor} holds a batch of none", FAILED)
+    file_format = picture_format(args.output)
+    rows = [("file", "size", "mode")]
+    for path, picture in zip(numbered(args.output, len(pictures)), pictures):
+        write_atomically(path, lambda file: picture.save(file, format=file_format))  # noqa: B023 - called at once
+        rows.append((path, f"{picture.width}x{picture.height}", picture.mode))
+    print_table(rows)
+    return 0
+
+
+def picture_of(frame, crop, size):
+    """A frame (H, W, C) as a picture: the `crop` in its middle, resized to `size`; both (height, width) or None."""
+    from PIL import Image
+
+    height, width, channels = frame.shape
+    if channels not in (1, 3):
+        raise ValueError(f"a picture has 1 or 3 channels, not {channels}: is --block-size right?")
+    if crop is not None:
+        if crop[0] > height or crop[1] > width:
+            raise ValueError(f"--crop {shown(crop)} is larger than the picture, {width}x{height}")
+        top, left = (height - crop[0]) // 2, (width - crop[1]) // 2  # as Preprocessor.geometry has it
+        frame = frame[top : top + crop[0], left : left + crop[1]]
+    if 0 in frame.shape:
+        raise ValueError(f"a picture of {frame.shape[1]}x{frame.shape[0]} pixels is none")
+    picture = Image.fromarray(frame[..., 0] if channels == 1 else frame)
+    if size is None or (picture.height, picture.width) == size:
+        return picture
+    return picture.resize((size[1], size[0]), Image.Resampling.BILINEAR)
+
+
+def picture_format(path):
+    """The format that Pillow writes to a file of such a name."""
+    from PIL import Image
+
+    suffix = os.path.splitext(path)[1].lower()
+    found = Image.registered_extensions().get(suffix)
+    if found not in Image.SAVE:
+        raise CommandError(f"-o {path}: Pillow writes no {suffix or 'files without suffix'}; .png will do")
+    return found
+
+
+def numbered(path, count):
+    """`path` for one picture, a numbered path for each of several."""
+    base, suffix = os.path.splitext(path)
+    return [path] if count == 1 else [f"{base}_{i}{suffix}" for i in range(count)]
 
 
 # ---- images: files to 8-bit RGB, and model inputs back to pictures
@@ -586,6 +651,17 @@ for ONNX, or the other one where only that has the right number of channels. An 
 quantizes them itself gets what its QuantizeLinear would write, or with --dtype float32 the floats.
 A list that begins with a minus sign needs "=": --mean=-1,0,0"""
 
+POSTPROCESS_HELP = """\
+examples:
+  s2dq postprocess enhanced.npy -o enhanced.png --block-size 2 --scale 1/255 --zero-point -128
+  s2dq postprocess out/photo.npy -o photo.png --block-size 2 --crop 640x480 --size 1280x960
+
+The way back of s2dq preprocess, with the same options: the stored value q becomes the grey level
+  v = round(((q - zero_point) * scale * std + mean) / rescale), saturated.
+A batch of N becomes IMAGE_0.png, IMAGE_1.png ... Existing files are replaced. --crop and --size undo a letterbox:
+they are resized_size and source_size of the description that s2dq preprocess has written.
+A list that begins with a minus sign needs "=": --mean=-1,0,0"""
+
 APPLY_HELP = """\
 example:
   s2dq apply space_to_depth in.npy out.npy --block-size 2 --data-format NCHW --mode CRD
@@ -640,6 +716,7 @@ def build_parser():
     parser.add_argument("--version", action="version", version=f"s2dq {s2dq.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     add_preprocess(commands.add_parser("preprocess", help="images to model inputs", epilog=PREPROCESS_HELP))
+    add_postprocess(commands.add_parser("postprocess", help="model outputs to images", epilog=POSTPROCESS_HELP))
     add_apply(commands.add_parser("apply", help="one operator on a .npy file", epilog=APPLY_HELP))
     commands.add_parser("info", help="version, compiler, instruction set, threads").set_defaults(run=info)
     add_bench(commands.add_parser("bench", help="how fast: against a copy and other libraries", epilog=BENCH_HELP))
@@ -658,16 +735,8 @@ def add_preprocess(command):
         help="pixels; resize to fit, aspect ratio kept, and pad all round (default: as it is)")
     add("--block-size", type=integer_or_list, default=1, metavar="B",
         help="space_to_depth block in pixels: 2, or height,width: 2,4 (default 1: none)")
-    add("--mode", default="DCR", **OPTIONS["mode"])
+    add_normalisation(command)
     add("--data-format", choices=FRAME_FORMATS, help="layout of the result (default NHWC)")
-    add("--vect", default=4, **OPTIONS["vect"])
-    add("--rescale", type=number, default=1 / 255, metavar="R", help="factor on 0..255 (default 1/255)")
-    add("--mean", type=per_channel, metavar="M", help="of rescaled values: one, or 0.485,0.456,0.406")
-    add("--std", type=per_channel, metavar="S", help="of rescaled values: one, or 0.229,0.224,0.225")
-    add("--scale", type=number, metavar="S",
-        help="the model's quantization step, 0.0039 or 1/255. Without it: 1/255, with zero point -128 for "
-             "int8 and 0 for uint8, which keeps every grey level for a model that takes 0..1")
-    add("--zero-point", type=int, metavar="Z", help="stored value that means 0 (with --scale: default 0)")
     add("--dtype", choices=(*INTEGERS, "float32", "float16"), help="of the result (default int8)")
     add("--pad-value", type=grey_levels, default=114, metavar="G",
         help="grey level of padding and transparency, 0..255; one, or per channel (default 114)")
@@ -675,6 +744,35 @@ def add_preprocess(command):
         help="the model takes BGR; --mean, --std and --pad-value are then in that order")
     add("--num-threads", **OPTIONS["num_threads"])
     add("--preview", action="store_true", help="also write the model input, undone to a picture")
+
+
+def add_postprocess(command):
+    command.set_defaults(run=postprocess)
+    add = command.add_argument
+    add("tensor", metavar="TENSOR.npy", help="a model output of int8 or uint8")
+    add("-o", "--output", required=True, metavar="IMAGE", help="a file that Pillow writes; its suffix says the format")
+    add("--block-size", type=integer_or_list, default=1, metavar="B",
+        help="depth_to_space block in pixels: 2, or height,width: 2,4 (default 1: none)")
+    add_normalisation(command)
+    add("--data-format", choices=FRAME_FORMATS, default="NHWC", help="layout of the tensor (default NHWC)")
+    add("--reverse-channels", action="store_true", help="the model gives BGR; --mean and --std are then in that order")
+    add("--crop", type=width_x_height, metavar="WxH", help="pixels; keep the middle: what a letterbox was put around")
+    add("--size", type=width_x_height, metavar="WxH", help="pixels; resize the picture, after --crop")
+    add("--num-threads", **OPTIONS["num_threads"])
+
+
+def add_normalisation(command):
+    """What images to tensors and tensors to images have in common, and say in the same words."""
+    add = command.add_argument
+    add("--mode", default="DCR", **OPTIONS["mode"])
+    add("--vect", default=4, **OPTIONS["vect"])
+    add("--rescale", type=number, default=1 / 255, metavar="R", help="factor on 0..255 (default 1/255)")
+    add("--mean", type=per_channel, metavar="M", help="of rescaled values: one, or 0.485,0.456,0.406")
+    add("--std", type=per_channel, metavar="S", help="of rescaled values: one, or 0.229,0.224,0.225")
+    add("--scale", type=number, metavar="S",
+        help="the model's quantization step, 0.0039 or 1/255. Without it: 1/255, with zero point -128 for "
+             "int8 and 0 for uint8, which keeps every grey level of 0..1")
+    add("--zero-point", type=int, metavar="Z", help="stored value that means 0 (with --scale: default 0)")
 
 
 def add_apply(command):

@@ -717,6 +717,135 @@ def test_what_an_operator_refuses_is_one_line(run, operator, options, says):
     assert not Path("out.npy").exists()
 
 
+# ---- postprocess
+
+
+def undo(run, *options, name="out/frame.npy", to="back.png"):
+    """`s2dq postprocess` -> the picture it has written."""
+    code, out, err = run("postprocess", name, "-o", to, *options)
+    assert (code, err) == (0, "")
+    assert to in out
+    return np.asarray(Image.open(to))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("block", ["1", "2", "3,2"])
+@pytest.mark.parametrize("options", [
+    "", "--mode CRD", "--mode focus --data-format NCHW", "--reverse-channels", "--data-format NCHW",
+    "--scale 1/127 --mean 0.5 --std 0.5 --rescale 1/128 --zero-point 2",
+])  # fmt: skip
+def test_postprocess_is_the_way_back(run, dtype, block, options):
+    shared = [*options.split(), "--block-size", block]
+    pixels = colours(24, 36) // 4 + 64  # to 127: the last options saturate beyond
+    save("frame.png", pixels)
+    assert run("preprocess", "frame.png", "-o", "out", "--dtype", dtype, *shared)[0] == 0
+    np.testing.assert_array_equal(undo(run, *shared), pixels, strict=True)
+
+
+def test_postprocess_of_packed_words(run):
+    pixels = colours(24, 36)
+    save("frame.png", pixels)
+    options = ["--data-format", "NCHW_VECT_C", "--block-size", "2"]
+    assert run("preprocess", "frame.png", "-o", "out", *options)[0] == 0
+    np.testing.assert_array_equal(undo(run, *options), pixels, strict=True)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_postprocess_formula(run, reverse):
+    tensor = labels(1, 16, 16, 3, dtype=np.uint8).view(np.int8)
+    np.save("out.npy", tensor)
+    values = (tensor[0].astype(np.float64) + 15) * np.float64(np.float32(0.0187))
+    grey = (values * [0.229, 0.224, 0.225] + [0.485, 0.456, 0.406]) * 255
+    expected = np.rint(grey).clip(0, 255).astype(np.uint8)
+    picture = undo(run, *IMAGENET, *["--reverse-channels"] * reverse, name="out.npy")
+    np.testing.assert_array_equal(picture, expected[..., ::-1] if reverse else expected, strict=True)
+    assert {0, 255} <= set(expected.ravel().tolist())
+
+
+def test_postprocess_undoes_the_letterbox_as_the_description_tells(run):
+    y, x, c = np.mgrid[0:48, 0:72, 0:3]
+    pixels = (x * 2 + y + c * 30).astype(np.uint8)  # smooth: it will be resized twice
+    save("frame.png", pixels)
+    assert run("preprocess", "frame.png", "-o", "out", "--size", "51x40", "--pad-value", "255")[0] == 0
+    recipe = json.loads(Path("out/frame.json").read_text())
+    crop, size = ("{width}x{height}".format(**recipe[key]) for key in ("resized_size", "source_size"))
+    assert (crop, size) == ("51x34", "72x48")
+    cropped = undo(run, "--crop", crop)
+    np.testing.assert_array_equal(cropped, np.asarray(Image.fromarray(pixels).resize((51, 34), Image.BILINEAR)))
+    restored = undo(run, "--crop", crop, "--size", size)
+    assert restored.shape == pixels.shape
+    assert psnr(restored, pixels) >= 40
+
+
+def test_postprocess_crops_like_the_geometry(run):
+    save("frame.png", colours(5, 7))
+    frame = s2dq.Preprocessor(scale=1 / 255, zero_point=-128, size=(8, 12))(colours(5, 7))
+    np.save("out.npy", frame)
+    np.testing.assert_array_equal(undo(run, "--crop", "7x5", name="out.npy"), colours(5, 7))
+
+
+def test_postprocess_of_a_batch_numbers_the_pictures(run):
+    tensor = labels(3, 4, 5, 3)
+    np.save("out.npy", tensor.astype(np.int8))
+    code, out, err = run("postprocess", "out.npy", "-o", "many.png")
+    assert (code, err) == (0, "")
+    assert sorted(path.name for path in Path().glob("*.png")) == ["many_0.png", "many_1.png", "many_2.png"]
+    assert [line.split()[0] for line in out.splitlines()] == ["file", "many_0.png", "many_1.png", "many_2.png"]
+    for i, frame in enumerate(tensor.astype(np.int8)):
+        np.testing.assert_array_equal(np.asarray(Image.open(f"many_{i}.png")), (frame.astype(int) + 128))
+
+
+def test_postprocess_of_one_channel_is_grey(run):
+    np.save("out.npy", labels(1, 4, 4, 4, dtype=np.uint8))
+    picture = undo(run, "--block-size", "2", name="out.npy")
+    assert mode_of("back.png") == "L"
+    np.testing.assert_array_equal(picture, s2dq.reference.depth_to_space(np.load("out.npy"), 2)[0, ..., 0])
+
+
+@pytest.mark.parametrize("suffix, file_format", [(".png", "PNG"), (".PNG", "PNG"), (".bmp", "BMP"), (".tif", "TIFF"),
+                                                 (".jpg", "JPEG")])  # fmt: skip
+def test_postprocess_writes_the_format_of_the_suffix(run, suffix, file_format):
+    np.save("out.npy", labels(1, 4, 4, 3, dtype=np.uint8))
+    undo(run, name="out.npy", to="back" + suffix)
+    with Image.open("back" + suffix) as picture:
+        assert (picture.format, picture.size, picture.mode) == (file_format, (4, 4), "RGB")
+
+
+@pytest.mark.parametrize("shape, dtype, argv, says", [
+    ((1, 4, 4, 3), "int8", "", "--output"),
+    ((1, 4, 4, 3), "int8", "-o back.xyz", ".xyz"),
+    ((1, 4, 4, 3), "int8", "-o back", "suffix"),
+    ((1, 4, 4, 3), "int8", "-o back.png --block-size 2", "block"),
+    ((1, 4, 4, 12), "int8", "-o back.png", "not 12"),
+    ((1, 4, 4, 3), "int8", "-o back.png --scale 0", "scale"),
+    ((1, 4, 4, 3), "uint8", "-o back.png --scale 1 --zero-point -1", "zero_point"),
+    ((1, 4, 4, 3), "int8", "-o back.png --mean 0.5", "--scale"),
+    ((1, 4, 4, 3), "int8", "-o back.png --crop 5x4", "5x4 is larger than the picture, 4x4"),
+    ((1, 4, 4, 3), "int8", "-o back.png --size 0x4", "WxH"),
+    ((1, 4, 4, 3), "int64", "-o back.png", "int64"),
+    ((4, 4), "int8", "-o back.png", "dimensions"),
+    ((1, 0, 4, 3), "int8", "-o back.png", "4x0"),
+])  # fmt: skip
+def test_what_postprocess_refuses_is_one_line(run, shape, dtype, argv, says):
+    np.save("out.npy", np.zeros(shape, dtype))
+    before = snapshot(".")
+    code, out, err = run("postprocess", "out.npy", *argv.split())
+    assert (code, out) == (2, "")
+    assert_one_line(err, says)
+    assert snapshot(".") == before
+
+
+def test_postprocess_reports_files_that_cannot_be_read_or_written(run):
+    np.save("out.npy", np.zeros((1, 4, 4, 3), np.int8))
+    np.save("none.npy", np.zeros((0, 4, 4, 3), np.int8))
+    missing = os.path.join("missing", "back.png")
+    for tensor, picture in (("missing.npy", "back.png"), ("none.npy", "back.png"), ("out.npy", missing)):
+        code, out, err = run("postprocess", tensor, "-o", picture)
+        assert (code, out) == (1, "")
+        assert_one_line(err, "missing" if "missing" in tensor + picture else "none.npy")
+        assert not Path("back.png").exists()
+
+
 # ---- the command itself
 
 
@@ -783,7 +912,8 @@ def test_bad_arguments_set_the_exit_code_of_the_process(tmp_path):
 
 def test_version_and_help(run):
     assert run("--version") == (0, f"s2dq {s2dq.__version__}\n", "")
-    for argv in (["--help"], ["preprocess", "--help"], ["apply", "--help"], ["apply", "space_to_depth", "-h"]):
+    for argv in (["--help"], ["preprocess", "--help"], ["postprocess", "--help"], ["apply", "--help"],
+                 ["apply", "space_to_depth", "-h"]):
         code, out, err = run(*argv)
         assert (code, err) == (0, "")
         assert out.startswith("usage: s2dq")
