@@ -157,6 +157,10 @@ cdef extern from "_micro/dispatch.h" nogil:
     s2dq_kernels s2dq_kernels_of(int isa) noexcept
 
 cdef extern from "_micro/convert.h" nogil:
+    ctypedef struct s2dq_environment:
+        pass
+    void s2dq_enter(s2dq_environment *before) noexcept
+    void s2dq_leave(const s2dq_environment *before) noexcept
     enum:
         S2DQ_VIEW_AXES
     ctypedef struct s2dq_converters:
@@ -179,6 +183,18 @@ cdef extern from "_micro/convert.h" nogil:
     const s2dq_converters *s2dq_converters_of(int isa) noexcept
     void s2dq_convert(const s2dq_conversion *conversion, const s2dq_converters *converters, int64_t first,
                       int64_t last) noexcept
+
+cdef extern from "_micro/stage.h" nogil:
+    ctypedef struct s2dq_stage:
+        int from_ "from", to
+        int64_t constants
+        float rescale, scale
+        int32_t zero
+        const float *mean
+        const float *std
+        const uint8_t *table
+    void s2dq_stage_rows(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int64_t first,
+                         const s2dq_stage *stage, const s2dq_converters *converters, int isa) noexcept
 
 cdef extern from "_micro/threads.h" nogil:
     const char *S2DQ_COMPILER
@@ -231,7 +247,8 @@ cdef enum:
     BUFFER_F = 3
     TABLE = 1                    # how bytes are looked up: in tables, as they lie,
     FLIP = 2                     # as bytes with some bits turned,
-    LINE = 3                     # or as arithmetic that comes to the same
+    LINE = 3                     # or as arithmetic that comes to the same;
+    STAGE = 4                    # or converted, as elements of another width
     SEQUENCE = -1                # of lines past the caches, in one run over all loops
     SEEN_AXES = 16               # calls with more are not remembered
     MEMO_CALLS = 64              # arguments an operator remembers
@@ -297,6 +314,8 @@ cdef struct Buffers:
     const uint8_t *fill_high
     const uint8_t *tables
     const s2dq_filling *fillings  # of every box, where tiles look bytes up
+    const s2dq_stage *stage      # where elements are converted first
+    int64_t scratch_bytes        # of a thread
 
 
 cdef bint worth_fetching(const s2dq_tile *tile) noexcept nogil:
@@ -646,8 +665,8 @@ cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis 
               count - 1)
 
 
-cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, uint8_t *dst, const uint8_t *table,
-                  const s2dq_axis *axes, int count) noexcept nogil:
+cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *scratch, const uint8_t *src, uint8_t *dst,
+                  const uint8_t *table, const s2dq_axis *axes, int count) noexcept nogil:
     """One box. IN: src, dst, table already moved to this row. OUT: the granules of the loops `axes`."""
     cdef s2dq_filling filling
     cdef Tiling tiling
@@ -671,12 +690,14 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *src, ui
         elif box.source == BUFFER_F:
             tiling.low, tiling.high = buffers.fill, buffers.fill_high
         else:
-            tiling.low, tiling.high = src, src  # nothing is known of it: masks
+            tiling.low, tiling.high = scratch, scratch + buffers.scratch_bytes
         for k in range(count):
             loops[k] = axes[k]
         run_tiles(&tiling, src, dst, loops, count)
         if box.stream > 0:
             KERNELS.flush(&carry)
+    elif box.lookup == STAGE:
+        s2dq_stage_rows(dst, src, axes, (table - buffers.tables) // 256, buffers.stage, CONVERTERS, ISA)
     elif box.lookup:
         KERNELS.lookup(dst, src, table, axes, count)
     elif box.lanes:
@@ -701,7 +722,7 @@ cdef void run_row(const Segment *segment, const Buffers *buffers, uint8_t *scrat
         else:
             source = buffers.fill
         target = buffers.y + dst if box.target == BUFFER_Y else scratch
-        run_box(box, buffers, source + box.src_offset, target + box.dst_offset, buffers.tables + box.tab_offset,
+        run_box(box, buffers, scratch, source + box.src_offset, target + box.dst_offset, buffers.tables + box.tab_offset,
                 box.axes, box.count)
 
 
@@ -721,7 +742,7 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
         if segment.chained:
             run_row(segment, buffers, scratch, 0, 0)
         else:
-            run_box(box, buffers, source + box.src_offset, buffers.y + box.dst_offset, buffers.tables + box.tab_offset,
+            run_box(box, buffers, NULL, source + box.src_offset, buffers.y + box.dst_offset, buffers.tables + box.tab_offset,
                     box.axes, box.count)
         return
 
@@ -743,7 +764,7 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
                 run_row(segment, buffers, scratch, src + k * axes[inner].src, dst + k * axes[inner].dst)
         else:
             loops[0].extent = strip
-            run_box(box, buffers, source + box.src_offset + src, buffers.y + box.dst_offset + dst,
+            run_box(box, buffers, NULL, source + box.src_offset + src, buffers.y + box.dst_offset + dst,
                     buffers.tables + box.tab_offset + tab, loops, box.count + 1)
         row += strip
         if row >= last:
@@ -815,11 +836,14 @@ cdef class Lookups:
 
     cdef s2dq_filling *fillings
     cdef const uint8_t[::1] tables
+    cdef s2dq_stage stage
+    cdef const float[::1] mean
+    cdef const float[::1] std
 
     def __cinit__(self, Program program not None, bytes fill not None, kind, const uint8_t[::1] tables not None,
-                  const int64_t[:, ::1] lines not None, int first, int flip):
+                  const int64_t[:, ::1] lines, int first, int flip):
         cdef int64_t fillings = program.all_boxes * sizeof(s2dq_filling)
-        cdef const s2dq_line *line = <const s2dq_line *>&lines[0, 0]
+        cdef const s2dq_line *line = <const s2dq_line *>&lines[0, 0] if lines is not None else NULL
         cdef s2dq_lines *own
         cdef Box *box
         cdef int k
@@ -836,6 +860,32 @@ cdef class Lookups:
 
     def __dealloc__(self):
         free(self.fillings)
+
+
+def staged(Program program not None, bytes fill not None, source, target, const uint8_t[::1] tables not None,
+           double rescale, const float[::1] mean not None, const float[::1] std not None, double scale, int zero):
+    """Lookups of a program that converts elements first.
+
+    Parameters
+    ----------
+    program : Program
+    fill : bytes
+        Fill values, as for `run`.
+    source, target : dtype
+        From uint8 to float16 or float32; or from float32 to those, to int8 or to uint8.
+    tables : buffer of bytes
+        Of uint8: 256 elements of the target for each of the constants.
+    rescale, mean, std, scale, zero
+        Of float32; `mean` and `std` have one entry, or one for each channel.
+    """
+    cdef Lookups made = Lookups(program, fill, "stage", tables, None, 0, 0)
+    made.mean, made.std = mean, std
+    made.stage.from_ = NUMBERS[f"{source.kind}{source.itemsize}"]
+    made.stage.to = NUMBERS[f"{target.kind}{target.itemsize}"]
+    made.stage.constants = mean.shape[0]
+    made.stage.rescale, made.stage.scale, made.stage.zero = <float>rescale, <float>scale, zero
+    made.stage.mean, made.stage.std, made.stage.table = &mean[0], &std[0], &tables[0]
+    return made
 
 
 def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not None, const uint8_t[::1] fill not None,
@@ -871,7 +921,9 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
 cdef void look_up(Buffers *buffers, Lookups lookups) noexcept:
     buffers.tables = buffers.fill  # never read without lookups
     buffers.fillings = NULL
+    buffers.stage = NULL
     if lookups is not None:
+        buffers.stage = &lookups.stage
         buffers.tables = &lookups.tables[0]
         buffers.fillings = lookups.fillings
 
@@ -886,6 +938,7 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
     buffers.x_low = buffers.x + program.low
     buffers.x_high = buffers.x + program.high
     buffers.scratch = NULL
+    buffers.scratch_bytes = program.scratch
     if program.nbytes <= SMALL and program.scratch == 0:  # too little to share, or even to let go of the GIL
         for begin in range(program.count):
             run_rows(&program.segments[begin], buffers, NULL, 0, program.segments[begin].rows)
@@ -1349,6 +1402,16 @@ def build_info():
 
 # The enumeration of convert.h, by kind and width.
 cdef dict NUMBERS = {"i1": 0, "u1": 1, "i2": 2, "u2": 3, "i4": 4, "f2": 5, "f4": 6, "f8": 7}
+
+
+def rounding_to_nearest(function, *args):
+    """``function(*args)`` in the default floating-point environment, whatever that of the calling thread is."""
+    cdef s2dq_environment before
+    s2dq_enter(&before)
+    try:
+        return function(*args)
+    finally:
+        s2dq_leave(&before)
 
 
 def convert(cnp.ndarray x not None, cnp.ndarray out not None, source, target, tuple along not None, int num_threads):

@@ -80,7 +80,7 @@ class DepthProblem(NamedTuple):
     space tensor leaves of the padded or uncropped axes. `tables` tells how many lookup tables the bytes go through
     (none, one for all channels, or one a channel) and `lookup` how ("", or "table", "flip" or "line": see
     `_lookup.Lookup`), `pads` how many pad values there are (1 or one a channel); `reverse` reads the channels of the
-    source backwards.
+    source backwards. `staged` is the element width of a source that is converted first, or 0.
     """
 
     to_depth: bool
@@ -102,6 +102,7 @@ class DepthProblem(NamedTuple):
     pads: int = 1
     reverse: bool = False
     lookup: str = ""
+    staged: int = 0
 
 
 class BatchProblem(NamedTuple):

@@ -34,8 +34,8 @@ X, Y, T, F = range(4)
 _BUFFER_NAMES = "XYTF"
 
 # How bytes are looked up on their way: not at all, in their tables, or in tiles by turning some bits of them or by
-# arithmetic that comes to the same.
-LOOKUPS = ("", "table", "flip", "line")
+# arithmetic that comes to the same; or elements of another width, converted on their way to scratch.
+LOOKUPS = ("", "table", "flip", "line", "stage")
 
 SEQUENCE = -1  # all loops of a box write one run, turn after turn
 
@@ -589,6 +589,8 @@ def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
     tiles = tiles and tiles.for_lookup(problem.lookup)
     if problem.lookup == "line" and not (tiles and tiles.lines):
         problem = problem._replace(lookup="table")
+    if problem.staged:
+        return _depth_converted(problem, tiles)
     if tiles and not tiles.moves and _splits_planes(problem):
         staged = _depth_staged(problem, tiles)
         if staged:
@@ -902,6 +904,82 @@ def _row_atoms(p: DepthProblem, src: dict[str, int], rows: int) -> dict[str, Ato
         "w": Atom(p.space[1], src["w"], p.channels),
         "c": Atom(p.channels, step, 1, 0, table),
     }
+
+
+def _depth_converted(p: DepthProblem, tiles: Means | None) -> Plan:
+    """Frames of another element width: some rows are converted to scratch, and go from there to their places."""
+    src = dict(zip(p.source.axes, p.steps))
+    dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, p.itemsize)))
+    plain = p._replace(tables=0, lookup="", reverse=False, staged=0)
+    segments: list[Segment] = []
+    scratch = 0
+    for region in _regions(p.blocks[0], p.block[0], p.lo[0], p.space[0]):
+        height = region.hi - region.lo  # rows of a block that there are
+        wide = p.channels * p.space[1] * p.itemsize
+        start = region.start
+        while start < region.stop:
+            left = region.stop - start
+            high = 1 if height < p.block[0] else max(1, min(left, _STAGED_BYTES // max(1, height * wide)))
+            count = left // high
+            rows = high * height
+            steps = _scratch_steps(p, rows)
+            inner = plain._replace(
+                steps=tuple(steps[axis] for axis in p.source.axes), batch=1, blocks=(high, p.blocks[1]),
+                lo=(region.lo, p.lo[1]), space=(rows, p.space[1]),
+            )  # fmt: skip
+            first = (start * p.block[0] + region.lo - p.lo[0]) * src["h"] + _first_channel(p, src)
+            boxes = _conversions(p, src, steps, rows, first) if rows * wide else []
+            moves, size = _scratch_moves(inner, tiles, rows * wide, start * dst["h"])
+            row_axes = [
+                Axis(p.batch, src["n"], dst["n"]),
+                Axis(count, high * p.block[0] * src["h"], high * dst["h"]),
+            ]
+            row_axes = [axis for axis in row_axes if axis.extent != 1]
+            if any(box.target == T for box in (*boxes, *moves)):
+                segments.append(Segment(tuple(row_axes), (*boxes, *moves)))
+            else:  # padding alone, and nothing chained
+                still = tuple(axis._replace(src=0) for axis in row_axes)
+                segments += [Segment(still, (box,)) for box in moves]
+            scratch = max(scratch, size)
+            start += count * high
+    return Plan(tuple(segments), scratch)
+
+
+def _scratch_steps(p: DepthProblem, rows: int) -> dict[str, int]:
+    """Steps of rows in scratch, channels where the frames have them."""
+    if p.source.axes[1] == "c":
+        return {"n": 0, "c": rows * p.space[1] * p.itemsize, "h": p.space[1] * p.itemsize, "w": p.itemsize}
+    return {"n": 0, "h": p.space[1] * p.channels * p.itemsize, "w": p.channels * p.itemsize, "c": p.itemsize}
+
+
+def _conversions(p: DepthProblem, src: dict[str, int], to: dict[str, int], rows: int, first: int) -> list[Box]:
+    """Boxes that convert rows of frames: of all their channels, or a box for each plane."""
+    step, _, table = _shallow_steps(p, src, 1, 0)
+    loops = (Axis(rows, src["h"], to["h"]), Axis(p.space[1], src["w"], to["w"]))
+    if p.source.axes[1] != "c":
+        return [Box(X, T, first, 0, p.staged, (*loops, Axis(p.channels, step, to["c"], table)), "stage")]
+    one = Axis(1, 0, p.itemsize)
+    return [
+        Box(X, T, first + c * step, c * to["c"], p.staged, (*loops, one), "stage", c * table)
+        for c in range(p.channels)
+    ]
+
+
+def _scratch_moves(inner: DepthProblem, tiles: Means | None, base: int, dst_offset: int) -> tuple[list[Box], int]:
+    """Boxes from `base` bytes of scratch to the result, and how much scratch they need in all."""
+    plan = plan_depth(inner, tiles=tiles and tiles._replace(streams=False))
+    moves = []
+    for segment in plan.segments:
+        for turn in product(*(range(axis.extent) for axis in segment.rows)):
+            src = sum(i * axis.src for i, axis in zip(turn, segment.rows))
+            dst = sum(i * axis.dst for i, axis in zip(turn, segment.rows))
+            for box in segment.boxes:
+                src_offset = box.src_offset + (src if box.source == X else base if box.source == T else 0)
+                moves.append(box._replace(
+                    source=T if box.source == X else box.source, src_offset=src_offset,
+                    dst_offset=box.dst_offset + (dst + dst_offset if box.target == Y else base),
+                ))  # fmt: skip
+    return moves, base + plan.scratch
 
 
 def _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset) -> tuple[Move, Move]:

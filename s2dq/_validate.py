@@ -1005,7 +1005,7 @@ def to_float32(numbers: np.ndarray) -> np.ndarray:
 class FrameSettings(NamedTuple):
     """The checked keywords of a Preprocessor. Numbers per channel are tuples in output channel order."""
 
-    scale: float
+    scale: float | None
     zero_point: int
     dtype: np.dtype
     mean: float | tuple[float, ...]
@@ -1030,22 +1030,21 @@ def frame_settings(
 ) -> FrameSettings:  # fmt: skip
     """Check the keywords of a Preprocessor."""
     door = Door(name)
+    rule = f"dtype must be int8, uint8, float32 or float16, not {show(dtype)}"
     try:
         kept = np.dtype(dtype) if dtype is not None else None
     except Exception as error:
-        door.refuse(TypeError, f"dtype must be int8 or uint8, not {show(dtype)}", error)
-    if kept not in (np.dtype(np.int8), np.dtype(np.uint8)):
-        door.refuse(TypeError, f"dtype must be int8 or uint8, not {show(dtype)}")
-    if scale is None:
-        door.refuse(ValueError, f"scale must be given for dtype {kept}: the step between two quantized values")
-    step = door.real("scale", scale)
-    with np.errstate(over="ignore", under="ignore"):
-        rounded = float(np.float32(step))
-    if not (isfinite(rounded) and rounded > 0):
-        door.refuse(ValueError, f"scale must be above 0 and finite as a float32, not {show(scale)}")
-    zero = door.integer("zero_point", zero_point, int(np.iinfo(kept).min))
-    if zero > np.iinfo(kept).max:
-        door.refuse(ValueError, f"zero_point {show(zero_point)} cannot be held by dtype {kept}")
+        door.refuse(TypeError, rule, error)
+    if kept not in _FRAME_DTYPES:
+        door.refuse(TypeError, rule)
+    step, zero = None, 0
+    if kept.kind == "f":
+        if scale is not None:
+            door.refuse(ValueError, f"scale must not be given for dtype {kept}: its values are not quantized")
+        if door.integer("zero_point", zero_point, -(2**31)) != 0:
+            door.refuse(ValueError, f"zero_point must be 0 for dtype {kept}, not {show(zero_point)}")
+    else:
+        step, zero = _frame_scale(door, kept, scale, zero_point)
     middle = 0.0 if mean is None else door.reals("mean", mean)
     spread = 1.0 if std is None else door.reals("std", std)
     if any(number <= 0 for number in (spread if isinstance(spread, tuple) else (spread,))):
@@ -1089,6 +1088,24 @@ def frame_settings(
     )  # fmt: skip
 
 
+_FRAME_DTYPES = (np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.float16))
+
+
+def _frame_scale(door: Door, dtype: np.dtype, scale, zero_point) -> tuple[float, int]:
+    """Scale and zero point of quantized frames."""
+    if scale is None:
+        door.refuse(ValueError, f"scale must be given for dtype {dtype}: the step between two quantized values")
+    step = door.real("scale", scale)
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = float(np.float32(step))
+    if not (isfinite(rounded) and rounded > 0):
+        door.refuse(ValueError, f"scale must be above 0 and finite as a float32, not {show(scale)}")
+    zero = door.integer("zero_point", zero_point, int(np.iinfo(dtype).min))
+    if zero > np.iinfo(dtype).max:
+        door.refuse(ValueError, f"zero_point {show(zero_point)} cannot be held by dtype {dtype}")
+    return step, zero
+
+
 @guarded
 def frame_margins(name, settings: FrameSettings, height, width) -> tuple[int, int]:
     """Rows above and columns left of a frame on its canvas."""
@@ -1114,8 +1131,8 @@ def frame_call(name, settings: FrameSettings, frames, out) -> Call:
     """Check a call of a Preprocessor; the caller adds tables and fill values."""
     door = Door(name)
     array = door.settle(frames, door.array(frames, "frames"), "frames")
-    if array.dtype != np.uint8:
-        door.refuse(TypeError, f"frames must be uint8, not {array.dtype}")
+    if array.dtype not in (np.dtype(np.uint8), np.dtype(np.float32)):
+        door.refuse(TypeError, f"frames must be uint8 or float32, not {array.dtype}")
     source = LAYOUTS[settings.input_format]
     target = LAYOUTS[settings.data_format]
     if array.ndim == 3:
@@ -1138,9 +1155,10 @@ def frame_call(name, settings: FrameSettings, frames, out) -> Call:
     door.size(shape, settings.dtype)
     result, view = door.result(out, shape, array, settings.dtype, "frames")
     problem = DepthProblem(
-        to_depth=True, source=source, target=target, mode=settings.mode, steps=array.strides, itemsize=1,
-        batch=sizes["n"], blocks=blocks, block=settings.block, lo=margins, space=frame, channels=count, src_lanes=0,
-        dst_lanes=lanes, dst_shape=shape, tables=settings.channels or 1, pads=settings.channels or 1,
-        reverse=settings.reverse_channels,
+        to_depth=True, source=source, target=target, mode=settings.mode, steps=array.strides,
+        itemsize=settings.dtype.itemsize, batch=sizes["n"], blocks=blocks, block=settings.block, lo=margins,
+        space=frame, channels=count, src_lanes=0, dst_lanes=lanes, dst_shape=shape, tables=settings.channels or 1,
+        pads=settings.channels or 1, reverse=settings.reverse_channels,
+        staged=array.dtype.itemsize if array.dtype.kind == "f" or settings.dtype.kind == "f" else 0,
     )  # fmt: skip
     return Call(array, problem, view, result, None, None, settings.num_threads)

@@ -21,7 +21,7 @@ class Geometry(NamedTuple):
 
 
 class Preprocessor:
-    """Turn uint8 frames into the quantized input of a model, in one pass.
+    """Turn frames into the input of a model, in one pass.
 
     For grey level v and output channel c, computed once in float64 for all 256 levels,
 
@@ -35,11 +35,12 @@ class Preprocessor:
     Parameters
     ----------
     scale : float
-        Step between two quantized values, in normalised units; above 0 and finite as a float32. Required.
+        Step between two quantized values, in normalised units; above 0 and finite as a float32. Required for
+        integers, refused for floats.
     zero_point : int
-        The quantized value that stands for 0.
-    dtype : {"int8", "uint8"}
-        Type of the result.
+        The quantized value that stands for 0; not for floats.
+    dtype : {"int8", "uint8", "float32", "float16"}
+        Type of the result. Floats hold the normalised values, ``(v*rescale - mean[c]) / std[c]``, rounded once.
     mean, std : float or sequence of float, optional
         Subtracted from, then divided into, the rescaled grey level: one number, or one per channel in the order of
         the *output* channels. `std` is above 0. The defaults are 0 and 1.
@@ -68,9 +69,9 @@ class Preprocessor:
     Raises
     ------
     TypeError
-        A keyword of the wrong kind, or a `dtype` other than int8 and uint8.
+        A keyword of the wrong kind, or another `dtype`.
     ValueError
-        No `scale`, a number out of its range, an unknown name, or sequences that disagree about the channels.
+        No `scale` for integers or one for floats, a number out of its range, an unknown name, or sequences that disagree about the channels.
 
     See Also
     --------
@@ -82,6 +83,9 @@ class Preprocessor:
     A Preprocessor never changes after it is made, can be pickled, and may be called from many threads. Its keywords
     are attributes of the same names. Frames are read in place, with their own strides: crops cost no copy. Spare
     lanes of a packed result hold 0.
+
+    Frames of float32 go through the same formula in float32, an operation after the other and every constant rounded
+    once; what is not a number becomes the zero point.
 
     References
     ----------
@@ -140,9 +144,9 @@ class Preprocessor:
             std=None if std is None else settings.std,
             num_threads=settings.num_threads or None,
         )
-        tables = _tables(settings)
-        self.__dict__["_lookup"] = lookup_of(tables)
-        self.__dict__["_fill"] = _fill(settings, tables)
+        tables = _kernels.rounding_to_nearest(_tables, settings)
+        self.__dict__["_tables"] = tables
+        self.__dict__["_lookup"] = lookup_of(tables) if settings.scale is not None else None
         self.__dict__["_memo"] = _kernels.Memo(self._first)
 
     def __call__(self, frames, out=None):
@@ -150,8 +154,8 @@ class Preprocessor:
 
         Parameters
         ----------
-        frames : array_like of uint8, shape (H, W, C) or (N, H, W, C)
-            (C, H, W) or (N, C, H, W) with ``input_format="NCHW"``. Read in place, whatever the strides.
+        frames : array_like of uint8 or float32, shape (H, W, C) or (N, H, W, C)
+            Grey levels, 0 to 255 in floats too. (C, H, W) or (N, C, H, W) with ``input_format="NCHW"``. Read in place, whatever the strides.
         out : ndarray, optional
             Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `frames`; a slot
             ``ring[i:i+1]`` of a preallocated ring will do.
@@ -165,7 +169,7 @@ class Preprocessor:
         Raises
         ------
         TypeError
-            Frames that are no array of uint8; an `out` of another kind or dtype.
+            Frames that are no array of uint8 or float32; an `out` of another kind or dtype.
         ValueError
             A frame larger than `size`, or not divisible by `block_size`; another number of channels than the keywords
             tell; an unfit `out`.
@@ -186,12 +190,28 @@ class Preprocessor:
     def _first(self, frames, out, num_threads, arguments):
         """A call unlike the last ones."""
         call = frame_call("Preprocessor", self._settings, frames, out)
-        program = program_of(call.problem._replace(lookup=self._lookup.kind))
-        lookups = _kernels.Lookups(program, self._fill, *self._lookup)
-        _kernels.run(program, call.x, call.out, self._fill, lookups, call.num_threads)
+        fill = _kernels.rounding_to_nearest(_fill, self._settings, self._tables, call.x.dtype)
+        if call.problem.staged:
+            program = program_of(call.problem)
+            lookups = self._staged(program, fill, call.x.dtype)
+        else:
+            program = program_of(call.problem._replace(lookup=self._lookup.kind))
+            lookups = _kernels.Lookups(program, fill, *self._lookup)
+        _kernels.run(program, call.x, call.out, fill, lookups, call.num_threads)
         # What is remembered is the caller's array, with or without N.
         seen = frames if type(frames) is np.ndarray else call.x
-        return call.result, seen, call.out, program, self._fill, lookups
+        return call.result, seen, call.out, program, fill, lookups
+
+    def _staged(self, program, fill, source):
+        """How elements of `source` become those of the result."""
+        settings, count = self._settings, self._settings.channels or 1
+        mean, std = (
+            np.broadcast_to(_kernels.rounding_to_nearest(np.float32, number), count).copy()
+            for number in (settings.mean, settings.std)
+        )
+        tables = self._tables.view(np.uint8).reshape(-1)
+        return _kernels.staged(program, fill, source, settings.dtype, tables, settings.rescale, mean, std,
+                               settings.scale or 1.0, settings.zero_point)
 
     def geometry(self, height, width):
         """Where a frame lies on the canvas.
@@ -250,20 +270,31 @@ def _rebuild(kind, keywords):
 
 
 def _tables(settings: FrameSettings) -> np.ndarray:
-    """The quantized grey levels, shape (1, 256) or (channels, 256)."""
+    """What every grey level becomes, shape (1, 256) or (channels, 256)."""
     count = settings.channels or 1
     levels = np.arange(256, dtype=np.float64)
     mean = np.broadcast_to(settings.mean, count)[:, np.newaxis]
     std = np.broadcast_to(settings.std, count)[:, np.newaxis]
-    info = np.iinfo(settings.dtype)
     with np.errstate(over="ignore"):  # infinities saturate like any other large value
         normalised = (levels * settings.rescale - mean) / std
+        if settings.scale is None:
+            return normalised.astype(settings.dtype)
         steps = np.rint(normalised / np.float64(np.float32(settings.scale)))
+    info = np.iinfo(settings.dtype)
     return np.clip(steps + settings.zero_point, info.min, info.max).astype(settings.dtype)
 
 
-def _fill(settings: FrameSettings, tables: np.ndarray) -> bytes:
-    """Fill values of a run: the lane byte 0, then the pad level of each channel after its table."""
-    rows = tables.view(np.uint8)
-    levels = np.broadcast_to(settings.pad_value, len(rows))
-    return bytes([0, *(int(row[level]) for row, level in zip(rows, levels))]) + SLACK
+def _fill(settings: FrameSettings, tables: np.ndarray, source: np.dtype) -> bytes:
+    """Fill values of a run: the lane element 0, then what the pad level of each channel becomes."""
+    levels = np.broadcast_to(settings.pad_value, len(tables))
+    if source == np.uint8:
+        pads = tables[np.arange(len(tables)), levels]
+    else:
+        mean, std, level = np.float32(settings.mean), np.float32(settings.std), levels.astype(np.float32)
+        with np.errstate(over="ignore"):
+            pads = np.broadcast_to((level * np.float32(settings.rescale) - mean) / std, len(tables))
+            if settings.scale is not None:
+                info = np.iinfo(settings.dtype)
+                pads = np.clip(np.rint(pads / np.float32(settings.scale)) + settings.zero_point, info.min, info.max)
+            pads = pads.astype(settings.dtype)
+    return np.zeros(1, settings.dtype).tobytes() + pads.tobytes() + SLACK

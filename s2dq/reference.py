@@ -190,10 +190,10 @@ def unpack_vect_c(x, data_format="NCHW", *, channels=None):
 
 
 def preprocess(
-    frames, *, scale, zero_point=0, dtype="int8", mean=None, std=None, rescale=1 / 255, input_format="NHWC",
+    frames, *, scale=None, zero_point=0, dtype="int8", mean=None, std=None, rescale=1 / 255, input_format="NHWC",
     data_format="NHWC", block_size=1, mode="DCR", vect=4, reverse_channels=False, size=None, pad_value=114,
 ):  # fmt: skip
-    """Turn uint8 frames into quantized model input; see `s2dq.Preprocessor`.
+    """Turn frames of uint8 or float32 into model input; see `s2dq.Preprocessor`.
 
     Examples
     --------
@@ -218,13 +218,17 @@ def preprocess(
         canvas[...] = pad_value
         canvas[:, top: top + frames.shape[1], left: left + frames.shape[2]] = frames
         frames = canvas
-    mean = np.broadcast_to(np.float64(0 if mean is None else mean), count)
-    std = np.broadcast_to(np.float64(1 if std is None else std), count)
-    info = np.iinfo(dtype)
-    normalised = (frames.astype(np.float64) * np.float64(rescale) - mean) / std
-    levels = np.rint(normalised / np.float64(np.float32(scale))) + zero_point
-    quantized = np.clip(levels, info.min, info.max).astype(dtype)
-    return space_to_depth(quantized, block_size, "NHWC", mode=mode, out_format=data_format, vect=vect)
+    number = np.float64 if frames.dtype == np.uint8 else np.float32  # what is computed in
+    mean = np.broadcast_to(number(0 if mean is None else mean), count)
+    std = np.broadcast_to(number(1 if std is None else std), count)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = (frames.astype(number) * number(rescale) - mean) / std
+        if np.dtype(dtype).kind in "iu":
+            info = np.iinfo(dtype)
+            levels = np.rint(values / number(np.float32(scale))).astype(np.float64) + zero_point
+            values = np.where(np.isnan(levels), zero_point, np.clip(levels, info.min, info.max))
+        values = values.astype(dtype)
+    return space_to_depth(values, block_size, "NHWC", mode=mode, out_format=data_format, vect=vect)
 
 
 def quantize(x, scale, zero_point, dtype="int8", *, axis=None):

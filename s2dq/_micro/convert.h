@@ -162,7 +162,7 @@ S2DQ_EVERYWHERE void s2dq_f16_f32(float *S2DQ_RESTRICT dst, const uint16_t *S2DQ
     }
 }
 
-/* Half to even; what is no NaN. */
+/* Half to even; of what is not a number, the upper digits. */
 S2DQ_EVERYWHERE void s2dq_f32_f16(uint16_t *S2DQ_RESTRICT dst, const float *S2DQ_RESTRICT src, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -170,7 +170,9 @@ S2DQ_EVERYWHERE void s2dq_f32_f16(uint16_t *S2DQ_RESTRICT dst, const float *S2DQ
         const uint32_t normal = (digits - (112u << 23) + 0xFFF + (digits >> 13 & 1)) >> 13;
         const uint32_t small = s2dq_bits_of(s2dq_float_of(digits) + 0.5f) - 0x3F000000; /* 0.5 ends where they end */
         const uint32_t finite = s2dq_choose(digits < 113u << 23, small, normal);
-        dst[i] = (uint16_t)(sign | s2dq_choose(digits >= 143u << 23, 0x7C00, finite));
+        const uint32_t number = s2dq_choose(digits >= 143u << 23, 0x7C00, finite);
+        const uint32_t none = 0x7C00 | (digits >> 13 & 0x3FF) | ((digits >> 13 & 0x3FF) == 0);
+        dst[i] = (uint16_t)(sign | s2dq_choose(digits > 255u << 23, none, number));
     }
 }
 
