@@ -17,7 +17,8 @@ class Lookups:
     """What the tiles of a program make of the bytes they look up: immutable, shared between threads."""
 
     def __init__(
-        self, program: Program, fill: bytes, kind: str, tables: np.ndarray, lines: np.ndarray | None, first: int, flip: int
+        self, program: Program, fill: bytes, kind: str, tables: np.ndarray, lines: np.ndarray | None, first: int,
+        flip: int,
     ) -> None: ...
 
 class Seen:

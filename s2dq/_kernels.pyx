@@ -722,8 +722,8 @@ cdef void run_row(const Segment *segment, const Buffers *buffers, uint8_t *scrat
         else:
             source = buffers.fill
         target = buffers.y + dst if box.target == BUFFER_Y else scratch
-        run_box(box, buffers, scratch, source + box.src_offset, target + box.dst_offset, buffers.tables + box.tab_offset,
-                box.axes, box.count)
+        run_box(box, buffers, scratch, source + box.src_offset, target + box.dst_offset,
+                buffers.tables + box.tab_offset, box.axes, box.count)
 
 
 cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scratch, int64_t first,
@@ -742,8 +742,8 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
         if segment.chained:
             run_row(segment, buffers, scratch, 0, 0)
         else:
-            run_box(box, buffers, NULL, source + box.src_offset, buffers.y + box.dst_offset, buffers.tables + box.tab_offset,
-                    box.axes, box.count)
+            run_box(box, buffers, NULL, source + box.src_offset, buffers.y + box.dst_offset,
+                    buffers.tables + box.tab_offset, box.axes, box.count)
         return
 
     for k in range(inner, -1, -1):

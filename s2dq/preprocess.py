@@ -71,7 +71,8 @@ class Preprocessor:
     TypeError
         A keyword of the wrong kind, or another `dtype`.
     ValueError
-        No `scale` for integers or one for floats, a number out of its range, an unknown name, or sequences that disagree about the channels.
+        No `scale` for integers or one for floats, a number out of its range, an unknown name, or sequences that
+        disagree about the channels.
 
     See Also
     --------
@@ -155,7 +156,8 @@ class Preprocessor:
         Parameters
         ----------
         frames : array_like of uint8 or float32, shape (H, W, C) or (N, H, W, C)
-            Grey levels, 0 to 255 in floats too. (C, H, W) or (N, C, H, W) with ``input_format="NCHW"``. Read in place, whatever the strides.
+            Grey levels, 0 to 255 in floats too.
+            (C, H, W) or (N, C, H, W) with ``input_format="NCHW"``. Read in place, whatever the strides.
         out : ndarray, optional
             Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `frames`; a slot
             ``ring[i:i+1]`` of a preallocated ring will do.

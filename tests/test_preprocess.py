@@ -199,10 +199,12 @@ FRAME = np.zeros((4, 4, 3), np.uint8)
         ({"zero_point": 128}, ValueError, "zero_point 128"),
         ({"zero_point": -1, "dtype": "uint8"}, ValueError, "zero_point must be at least 0"),
         ({"zero_point": 1.0}, TypeError, "zero_point must be an integer"),
-        ({"dtype": "int16"}, TypeError, "dtype must be int8 or uint8"),
-        ({"dtype": "float32"}, TypeError, "dtype must be int8 or uint8"),
-        ({"dtype": None}, TypeError, "dtype must be int8 or uint8"),
-        ({"dtype": "nonsense"}, TypeError, "dtype must be int8 or uint8"),
+        ({"dtype": "int16"}, TypeError, "dtype must be int8, uint8, float32 or float16"),
+        ({"dtype": "float64"}, TypeError, "dtype must be int8, uint8, float32 or float16"),
+        ({"dtype": "float32"}, ValueError, "scale must not be given for dtype float32"),
+        ({"scale": None, "dtype": "float16", "zero_point": 1}, ValueError, "zero_point must be 0 for dtype float16"),
+        ({"dtype": None}, TypeError, "dtype must be int8, uint8, float32 or float16"),
+        ({"dtype": "nonsense"}, TypeError, "dtype must be int8, uint8, float32 or float16"),
         ({"std": 0.0}, ValueError, "std must be above 0"),
         ({"std": (1.0, -1.0, 1.0)}, ValueError, "std must be above 0"),
         ({"mean": "0.5"}, TypeError, "mean must be a real number"),
@@ -238,8 +240,9 @@ def test_bad_keywords(settings, error, words):
 @pytest.mark.parametrize(
     ("settings", "frames", "out", "error", "words"),
     [
-        ({}, FRAME.astype(np.int8), None, TypeError, "frames must be uint8, not int8"),
-        ({}, FRAME.astype(np.float32), None, TypeError, "frames must be uint8"),
+        ({}, FRAME.astype(np.int8), None, TypeError, "frames must be uint8 or float32, not int8"),
+        ({}, FRAME.astype(np.float64), None, TypeError, "frames must be uint8 or float32, not float64"),
+        ({}, FRAME.astype(">f4"), None, TypeError, "frames must be uint8 or float32, not >f4"),
         ({}, None, None, TypeError, "NoneType"),
         ({}, np.ma.masked_array(FRAME), None, TypeError, "masked"),
         ({}, FRAME[0], None, ValueError, "dimensions"),
@@ -315,3 +318,83 @@ def test_numbers_per_channel_come_in_any_sequence():
         assert s2dq.Preprocessor(scale=1.0, mean=mean).mean == (0.0, 1.0, 2.0)
     with pytest.raises(ValueError, match="mean must be a number or one per channel"):
         s2dq.Preprocessor(scale=1.0, mean=np.ones((1, 3)))
+
+
+# ---- floats
+
+
+def in_floats(v, mean, std, rescale):
+    """The normalised value in float32, an operation after the other."""
+    return np.float32(np.float32(np.float32(np.float32(v) * np.float32(rescale)) - np.float32(mean)) / np.float32(std))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_float_frames_go_through_the_formula_in_float32(rng, dtype):
+    scale, zero, info = 0.0173, 5, np.iinfo(dtype)
+    pre = s2dq.Preprocessor(scale=scale, zero_point=zero, dtype=dtype, **IMAGENET)
+    values = rng.uniform(-100, 400, (5, 7, 3)).astype(np.float32)
+    result = pre(values)[0]
+    for (i, j, c), v in np.ndenumerate(values):
+        steps = np.float32(in_floats(v, IMAGENET["mean"][c], IMAGENET["std"][c], 1 / 255) / np.float32(scale))
+        assert result[i, j, c] == max(info.min, min(info.max, round(float(steps)) + zero))
+
+
+def test_float_frames_that_are_no_numbers():
+    pre = s2dq.Preprocessor(scale=0.5, zero_point=7, rescale=1.0)
+    frame = np.array([np.nan, np.inf, -np.inf, 1.25, -0.25, 1e30], np.float32).reshape(1, 2, 3)
+    assert pre(frame).ravel().tolist() == [7, 127, -128, 9, 7, 127]  # 2.5 and -0.5 steps are ties
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_floats_out_are_rounded_once(dtype):
+    levels = np.arange(256, dtype=np.uint8)
+    pre = s2dq.Preprocessor(dtype=dtype, **IMAGENET)
+    result = pre(np.stack([levels] * 3, axis=-1).reshape(16, 16, 3))
+    assert result.dtype == dtype
+    for v, c in product(range(256), range(3)):
+        exact = (v * (1 / 255) - IMAGENET["mean"][c]) / IMAGENET["std"][c]  # of Python's floats
+        assert result[0, v // 16, v % 16, c] == np.dtype(dtype).type(exact)
+
+
+@pytest.mark.parametrize("source", [np.uint8, np.float32])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32", "float16"])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCHW_VECT_C"])
+def test_floats_agree_with_reference(rng, source, dtype, data_format):
+    for input_format, mode, block, reverse, size in product(
+        ["NHWC", "NCHW"], ["DCR", "CRD"], [1, 2, (3, 2)], [False, True], [None, (18, 24)]
+    ):
+        count = int(rng.choice([1, 3, 4, 5]))
+        settings = {"data_format": data_format, "input_format": input_format, "mode": mode, "block_size": block,
+                    "reverse_channels": reverse, "size": size, "dtype": dtype}
+        if rng.random() < 0.7:
+            settings |= {"mean": rng.uniform(0, 1, count).tolist(), "std": rng.uniform(0.1, 1, count).tolist()}
+        if dtype in ("int8", "uint8"):
+            settings |= {"scale": float(rng.uniform(0.005, 0.05)), "zero_point": int(rng.integers(0, 128))}
+        shape = (2, 12, 14, count) if input_format == "NHWC" else (2, count, 12, 14)
+        frames = rng.uniform(-30, 300, shape).astype(source) if source is np.float32 else rng.integers(
+            0, 256, shape, source)
+        frames = frames[:, ::-1] if rng.random() < 0.3 else frames
+        expected = reference.preprocess(frames, **settings)
+        np.testing.assert_array_equal(s2dq.Preprocessor(**settings)(frames), expected, str(settings), strict=True)
+
+
+def test_float_frames_may_have_more_channels_than_a_block_of_constants(rng):
+    frames = rng.uniform(0, 255, (1, 3, 5, 1100)).astype(np.float32)
+    mean = rng.uniform(0, 1, 1100).tolist()
+    for dtype, scale in (("float32", None), ("int8", 0.01)):
+        settings = {"dtype": dtype, "scale": scale, "mean": mean}
+        result = s2dq.Preprocessor(**settings)(frames)
+        np.testing.assert_array_equal(result, reference.preprocess(frames, **settings), strict=True)
+
+
+def test_calls_alike_are_remembered_and_all_give_the_same(rng):
+    pre = s2dq.Preprocessor(scale=0.02, zero_point=3, size=(20, 24), block_size=2, **IMAGENET)
+    for shape in ((16, 20, 3), (2, 16, 20, 3), (20, 24, 3)):
+        for _ in range(3):
+            frames = rng.integers(0, 256, shape, np.uint8)
+            expected = reference.preprocess(frames, scale=0.02, zero_point=3, size=(20, 24), block_size=2, **IMAGENET)
+            out = np.empty_like(expected)
+            assert pre(frames, out) is out
+            np.testing.assert_array_equal(out, expected)
+            np.testing.assert_array_equal(pre(frames[:, ::-1]), reference.preprocess(
+                frames[:, ::-1], scale=0.02, zero_point=3, size=(20, 24), block_size=2, **IMAGENET))

@@ -1,8 +1,8 @@
 /* Tile programs on AVX2: for frames that go through their tables on the way. (Plain moves have kernels of their own.)
  *
  * A vector of 32 bytes of the result is put together from windows of 16 bytes of the source, a pair of them at a time,
- * one for each lane: load, shuffle, or. All vectors of a tile take turns in sweeps over the innermost loop, so that what
- * one of them needs stays in registers; a sweep is as long as its lines stay in the nearest cache.
+ * one for each lane: load, shuffle, or. The vectors of a tile take turns in sweeps over the two innermost loops, so
+ * that what one of them needs stays in registers; a sweep is as long as its lines stay in the nearest cache.
  */
 #ifndef S2DQ_AVX2_TILE_H
 #define S2DQ_AVX2_TILE_H
@@ -150,9 +150,9 @@ S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m25
 #define S2DQ_STEP_BYTES_OF(OF) _mm256_loadu_si256((const __m256i *)(OF))
 #define S2DQ_STEP_WORDS(OF) _mm256_loadu_si256((const __m256i *)((OF) + word))
 
-/* Turns of two loops for one vector of their tile. What is said of the vector is a constant where this is inlined: how many
- * windows it has, whether it goes through lines (2: lines that take something off), whether it has bytes that are filled,
- * and how it is stored. */
+/* Turns of two loops for one vector of their tile. What is said of it is a constant where this is inlined: how many
+ * windows it has, whether it goes through lines (2: lines that take something off), whether it has bytes that are
+ * filled, and how it is stored. */
 S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep,
                                          const s2dq_step *step, const s2dq_filling *filling, int windows, int mapped,
                                          int filled, int whole)
@@ -333,7 +333,8 @@ static s2dq_tile_runner s2dq_step_runner(const s2dq_tile *tile)
 /* What the arithmetic of a line comes to for one byte. */
 static inline uint8_t s2dq_line_value(const s2dq_lines *lines, int k, int i, uint8_t byte)
 {
-    int64_t value = ((int64_t)(byte ^ lines->first[0]) * 256 * lines->slope[k][i & 1][i / 2] >> 16) + lines->more[k][i & 1][i / 2];
+    int64_t value = (int64_t)(byte ^ lines->first[0]) * 256 * lines->slope[k][i & 1][i / 2] >> 16;
+    value += lines->more[k][i & 1][i / 2];
     value = (value > 65535 ? 65535 : value) - lines->less[k][i & 1][i / 2];
     if (value < 0) value = 0;
     for (int turn = 0; turn < lines->doublings; turn++)

@@ -1,5 +1,5 @@
-/* Frames of another element width on their way through a scratch row: float32 to stored integers or to floats, and bytes
- * to floats by a table. What is left is a move.
+/* Frames of another element width on their way through a scratch row: float32 to stored integers or to floats, and
+ * bytes to floats by a table. What is left is a move.
  *
  *     normalised = (v * rescale - mean) / std          in float32, an operation after the other
  *     stored     = saturate(half_to_even(normalised / scale) + zero)
@@ -49,12 +49,12 @@ static void s2dq_normalise(int isa, float *dst, const float *src, int64_t n, flo
 }
 
 /* Constants of channels `first` to `first + n` of every pixel in a block. */
-static void s2dq_stage_constants(float *mean, float *std, const s2dq_stage *stage, int64_t first, int64_t n,
-                                 int64_t pixels)
+static void s2dq_stage_constants(float *mean, float *std, int32_t *where, const s2dq_stage *stage, int64_t first,
+                                 int64_t n, int64_t pixels)
 {
     for (int64_t i = 0; i < pixels * n; i++) {
         const int64_t c = stage->constants == 1 ? 0 : first + i % n;
-        mean[i] = stage->mean[c], std[i] = stage->std[c];
+        mean[i] = stage->mean[c], std[i] = stage->std[c], where[i] = (int32_t)(256 * c);
     }
 }
 
@@ -71,18 +71,14 @@ static void s2dq_stage_gather(uint8_t *block, const uint8_t *src, int64_t size, 
             memcpy(block, src + w * pixel_step + c * channel_step, (size_t)size);
 }
 
-/* Elements of a table for each byte. */
-static void s2dq_stage_look_up(uint8_t *dst, const uint8_t *bytes, const s2dq_stage *stage, int64_t first, int64_t n,
-                               int64_t pixels)
+/* Elements of a table for each byte, which starts at `table` plus what `where` says of its place. */
+static void s2dq_stage_look_up(uint8_t *dst, const uint8_t *bytes, const uint8_t *table, const int32_t *where,
+                               int64_t size, int64_t n)
 {
-    const int64_t size = s2dq_size_of(stage->to);
-    for (int64_t w = 0; w < pixels; w++) {
-        for (int64_t c = 0; c < n; c++, dst += size) {
-            const int64_t table = stage->constants == 1 ? 0 : first + c;
-            const uint8_t *element = stage->table + (table * 256 + *bytes++) * size;
-            if (size == 4) memcpy(dst, element, 4);
-            else memcpy(dst, element, 2);
-        }
+    if (size == 4) {
+        for (int64_t i = 0; i < n; i++) memcpy(dst + 4 * i, table + 4 * ((int64_t)where[i] + bytes[i]), 4);
+    } else {
+        for (int64_t i = 0; i < n; i++) memcpy(dst + 2 * i, table + 2 * ((int64_t)where[i] + bytes[i]), 2);
     }
 }
 
@@ -96,11 +92,12 @@ static void s2dq_stage_rows(uint8_t *dst, const uint8_t *src, const s2dq_axis *a
     const int64_t n = channels.extent < S2DQ_STAGE_BLOCK ? channels.extent : S2DQ_STAGE_BLOCK;
     const int64_t pixels = S2DQ_STAGE_BLOCK / n;
     float block[S2DQ_STAGE_BLOCK], numbers[S2DQ_STAGE_BLOCK], mean[S2DQ_STAGE_BLOCK], std[S2DQ_STAGE_BLOCK];
+    int32_t where[S2DQ_STAGE_BLOCK];
     s2dq_environment before;
     s2dq_enter(&before);
     for (int64_t c = 0; c < channels.extent; c += n) {
         const int64_t some = channels.extent - c < n ? channels.extent - c : n;
-        if (stage->from != S2DQ_U8) s2dq_stage_constants(mean, std, stage, first + c, some, pixels);
+        s2dq_stage_constants(mean, std, where, stage, first + c, some, pixels);
         for (int64_t h = 0; h < rows.extent; h++) {
             for (int64_t w = 0; w < across.extent; w += pixels) {
                 const int64_t wide = across.extent - w < pixels ? across.extent - w : pixels, count = wide * some;
@@ -108,7 +105,7 @@ static void s2dq_stage_rows(uint8_t *dst, const uint8_t *src, const s2dq_axis *a
                 uint8_t *to = dst + h * rows.dst + w * across.dst + c * channels.dst;
                 s2dq_stage_gather((uint8_t *)block, from, from_size, wide, across.src, some, channels.src);
                 if (stage->from == S2DQ_U8) {
-                    s2dq_stage_look_up(to, (const uint8_t *)block, stage, first + c, some, wide);
+                    s2dq_stage_look_up(to, (const uint8_t *)block, stage->table, where, to_size, count);
                     continue;
                 }
                 s2dq_normalise(isa, numbers, block, count, stage->rescale, mean, std);

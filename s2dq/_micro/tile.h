@@ -107,7 +107,8 @@ typedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq
 /* A lookup table that is a line with ends, as arithmetic of 16 bits without a sign: of v, a byte of which the bits of
  * `first` have been turned (the highest one where bytes have a sign),
  *
- *     y = v * 256 * slope >> 16;  y = min(y + more, 65535);  y = max(y - less, 0);  `doublings` times y = min(2 * y, 65535)
+ *     y = v * 256 * slope >> 16;  y = min(y + more, 65535);  y = max(y - less, 0);
+ *     `doublings` times: y = min(2 * y, 65535)
  *
  * and the table's value is y >> 8. */
 enum { S2DQ_DOUBLINGS = 3 };
