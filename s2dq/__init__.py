@@ -12,12 +12,13 @@ from s2dq.operators import (
     space_to_depth,
     unpack_vect_c,
 )
-from s2dq.preprocess import Preprocessor
+from s2dq.preprocess import Postprocessor, Preprocessor
 from s2dq.quantized import QuantizedTensor, dequantize, quantize, requantize
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Postprocessor",
     "Preprocessor",
     "QuantizedTensor",
     "batch_to_space",

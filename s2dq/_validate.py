@@ -1135,6 +1135,7 @@ def frame_call(name, settings: FrameSettings, frames, out) -> Call:
         door.refuse(TypeError, f"frames must be uint8 or float32, not {array.dtype}")
     source = LAYOUTS[settings.input_format]
     target = LAYOUTS[settings.data_format]
+    given = array  # with or without N, as the call is remembered
     if array.ndim == 3:
         array = array[np.newaxis]
     elif array.ndim != 4:
@@ -1161,4 +1162,120 @@ def frame_call(name, settings: FrameSettings, frames, out) -> Call:
         pads=settings.channels or 1, reverse=settings.reverse_channels,
         staged=array.dtype.itemsize if array.dtype.kind == "f" or settings.dtype.kind == "f" else 0,
     )  # fmt: skip
+    return Call(given, problem, view, result, None, None, settings.num_threads)
+
+
+def post_settings(name, scale, zero_point, dtype, *others) -> FrameSettings:
+    """Check the keywords of a Postprocessor: those of a Preprocessor, for tensors of bytes."""
+    return frame_settings(name, scale, zero_point, byte_dtype(name, dtype), *others)
+
+
+@guarded
+def byte_dtype(name, dtype) -> np.dtype:
+    """Check a dtype that has to be one of 8 bits."""
+    door = Door(name)
+    try:
+        kept, cause = (None if dtype is None else np.dtype(dtype)), None
+    except Exception as error:
+        kept, cause = None, error
+    if kept not in (np.dtype(np.int8), np.dtype(np.uint8)):
+        door.refuse(TypeError, f"dtype must be int8 or uint8, not {show(dtype)}", cause)
+    return kept
+
+
+@guarded
+def post_call(name, settings: FrameSettings, kind, tensor, out, frame) -> Call:
+    """Check a call of a Postprocessor; `kind` is the type of quantized tensors. The caller adds tables."""
+    door = Door(name)
+    source = LAYOUTS[settings.data_format]
+    target = LAYOUTS[settings.input_format]
+    wanted = None if frame is None else _frame_extents(door, frame)
+    values = _stored_values(door, settings, tensor) if type(tensor) is kind else tensor
+    array = door.settle(values, door.array(values, "tensor"), "tensor")
+    if array.dtype != settings.dtype:
+        door.refuse(TypeError, f"tensor must have dtype {settings.dtype}, not {array.dtype}")
+    shape, steps = array.shape, array.strides
+    if array.ndim == len(source.axes) - 1:
+        shape, steps = (1, *shape), (0, *steps)
+    elif array.ndim != len(source.axes):
+        rule = f"tensor must have the dimensions ({', '.join(source.axes)}) or the same without n"
+        door.refuse(ValueError, f"{rule} for {source.name}, not {array.ndim}")
+    sizes = dict(zip(source.axes, shape))
+    count = _shallow_channels(door, settings, sizes)
+    blocks = (sizes["h"], sizes["w"])
+    canvas = tuple(extent * b for extent, b in zip(blocks, settings.block))
+    if settings.size not in (None, canvas):
+        rule = f"tensor makes a canvas of ({show(canvas[0])}, {show(canvas[1])})"
+        door.refuse(ValueError, f"{rule}, but size is {settings.size}")
+    space = canvas if wanted is None else wanted
+    margins = _canvas_margins(door, settings, canvas, space)
+    dtype = np.dtype(np.uint8)
+    shape = tensor_shape(target, sizes["n"], dict(zip("hw", space)), count, 0)
+    door.size(shape, dtype)
+    result, view = door.result(out, shape, array, dtype, "tensor")
+    problem = DepthProblem(
+        to_depth=False, source=source, target=target, mode=settings.mode, steps=steps, itemsize=1, batch=sizes["n"],
+        blocks=blocks, block=settings.block, lo=margins, space=space, channels=count,
+        src_lanes=settings.vect if source.packed else 0, dst_lanes=0, dst_shape=shape, tables=settings.channels or 1,
+        reverse=settings.reverse_channels,
+    )  # fmt: skip
     return Call(array, problem, view, result, None, None, settings.num_threads)
+
+
+def _frame_extents(door: Door, frame: Any) -> tuple[int, int]:
+    """The argument `frame`: (height, width)."""
+    rule = "a (height, width) pair of integers"
+    entries = door.items("frame", frame, rule)
+    if len(entries) != 2:
+        door.refuse(ValueError, f"frame must be {rule}, not {show(frame)}")
+    height, width = (door.integer(f"frame[{i}]", entry, 0) for i, entry in enumerate(entries))
+    return height, width
+
+
+def _stored_values(door: Door, settings: FrameSettings, tensor: Any) -> np.ndarray:
+    """The values of a quantized tensor that stand for what the settings say."""
+    if tensor.axis is not None:
+        rule = "tensor must have a single scale and zero point, those of the keywords"
+        door.refuse(ValueError, f"{rule}, not some along axis {tensor.axis}")
+    pair = (float(tensor.scale), int(tensor.zero_point))
+    expected = (float(to_float32(np.array(settings.scale))), settings.zero_point)
+    if pair != expected:
+        rule = f"tensor has scale {pair[0]!r} and zero_point {pair[1]}"
+        door.refuse(ValueError, f"{rule}, but the keywords say {expected[0]!r} and {expected[1]}")
+    return np.ndarray.view(tensor.values, np.ndarray)
+
+
+def _shallow_channels(door: Door, settings: FrameSettings, sizes: dict[str, int]) -> int:
+    """How many channels the frames have that a tensor of these extents becomes."""
+    area = prod(settings.block)
+    told = "mean, std or pad_value have"
+    if "v" in sizes:
+        if sizes["v"] != settings.vect:
+            door.refuse(ValueError, f"tensor has words of {sizes['v']} lanes, but vect is {settings.vect}")
+        deep = sizes["cb"] * sizes["v"]
+        if settings.channels is not None:
+            outer = words(settings.channels * area, settings.vect)
+            if sizes["cb"] != outer:
+                rule = f"tensor has {sizes['cb']} words of {settings.vect} lanes, but {told} {settings.channels}"
+                door.refuse(ValueError, f"{rule} entries: with block_size {settings.block} that is {show(outer)}")
+            deep = settings.channels * area
+    else:
+        deep = sizes["c"]
+    if deep % area:
+        rule = f"number of channels {deep} is not divisible by block_size {settings.block}"
+        door.refuse(ValueError, f"{rule} (block area {show(area)})")
+    count = deep // area
+    if settings.channels not in (None, count):
+        door.refuse(ValueError, f"tensor makes frames of {count} channels, but {told} {settings.channels} entries")
+    return count
+
+
+def _canvas_margins(door: Door, settings: FrameSettings, canvas: tuple[int, int], frame) -> tuple[int, int]:
+    """Rows above and columns left of a frame to cut out."""
+    shown = f"frame ({show(frame[0])}, {show(frame[1])})"
+    if settings.size is None and frame != canvas:
+        rule = f"{shown} is not the canvas {canvas} that tensor makes"
+        door.refuse(ValueError, f"{rule}; without size nothing was padded")
+    if any(extent > whole for extent, whole in zip(frame, canvas)):
+        door.refuse(ValueError, f"{shown} is larger than size {settings.size}")
+    return (canvas[0] - frame[0]) // 2, (canvas[1] - frame[1]) // 2

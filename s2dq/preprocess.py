@@ -1,4 +1,4 @@
-"""Camera frames to quantized model input: one table and one pass."""
+"""Camera frames to quantized model input, and model output back to frames: one table and one pass."""
 
 import inspect
 from typing import NamedTuple
@@ -7,10 +7,11 @@ import numpy as np
 
 from s2dq import _kernels
 from s2dq._lookup import lookup_of
-from s2dq._validate import FrameSettings, frame_call, frame_margins, frame_settings
+from s2dq._validate import FrameSettings, frame_call, frame_margins, frame_settings, post_call, post_settings
 from s2dq.operators import SLACK, program_of
+from s2dq.quantized import QuantizedTensor
 
-__all__ = ["Geometry", "Preprocessor"]
+__all__ = ["Geometry", "Postprocessor", "Preprocessor"]
 
 
 class Geometry(NamedTuple):
@@ -20,7 +21,53 @@ class Geometry(NamedTuple):
     left: int
 
 
-class Preprocessor:
+class _Prepared:
+    """What Preprocessor and Postprocessor have in common: keywords, checked once, that never change."""
+
+    _name: str  # Preprocessor or Postprocessor, also where a user's class is made from it
+
+    def _settle(self, check, *keywords) -> FrameSettings:
+        """Check the keywords, and show them as attributes of the same names, in canonical form."""
+        if "_settings" in self.__dict__:
+            raise AttributeError(f"{self._name}: a {self._name} never changes, make another one")
+        settings = self.__dict__["_settings"] = check(self._name, *keywords)
+        given = dict(zip(_KEYWORDS, keywords))
+        self.__dict__.update(
+            {name: value for name, value in settings._asdict().items() if name in _KEYWORDS},
+            dtype=settings.dtype.name,
+            block_size=settings.block,
+            mean=None if given["mean"] is None else settings.mean,
+            std=None if given["std"] is None else settings.std,
+            num_threads=settings.num_threads or None,
+        )
+        return settings
+
+    def _keywords(self):
+        return {name: getattr(self, name) for name in _KEYWORDS}
+
+    def __repr__(self):
+        shown = (f"{name}={value!r}" for name, value in self._keywords().items())
+        return f"{self._name}({', '.join(shown)})"
+
+    def __eq__(self, other):
+        if not isinstance(other, _Prepared) or other._name != self._name:
+            return NotImplemented
+        return self._settings == other._settings
+
+    def __hash__(self):
+        return hash((self._name, self._settings))
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"{self._name}: {name} cannot be set; a {self._name} never changes, make another one")
+
+    def __delattr__(self, name):
+        raise AttributeError(f"{self._name}: {name} cannot be deleted; a {self._name} never changes")
+
+    def __reduce__(self):
+        return _rebuild, (type(self), self._keywords())
+
+
+class Preprocessor(_Prepared):
     """Turn frames into the input of a model, in one pass.
 
     For grey level v and output channel c, computed once in float64 for all 256 levels,
@@ -76,6 +123,7 @@ class Preprocessor:
 
     See Also
     --------
+    Postprocessor : the way back
     s2dq.space_to_depth : the rearrangement
     s2dq.reference.preprocess : the same in plain NumPy
 
@@ -110,6 +158,8 @@ class Preprocessor:
     Geometry(top=80, left=0)
     """
 
+    _name = "Preprocessor"
+
     def __init__(
         self,
         *,
@@ -129,22 +179,10 @@ class Preprocessor:
         pad_value=114,
         num_threads=None,
     ):
-        if "_settings" in self.__dict__:
-            raise AttributeError("Preprocessor: a Preprocessor never changes, make another one")
-        self.__dict__["_settings"] = frame_settings(
-            "Preprocessor", scale, zero_point, dtype, mean, std, rescale, input_format, data_format, block_size, mode,
+        settings = self._settle(
+            frame_settings, scale, zero_point, dtype, mean, std, rescale, input_format, data_format, block_size, mode,
             vect, reverse_channels, size, pad_value, num_threads,
         )  # fmt: skip
-        # Attributes in canonical form, under the names of the keywords.
-        settings = self._settings
-        self.__dict__.update(
-            {name: value for name, value in settings._asdict().items() if name in _KEYWORDS},
-            dtype=settings.dtype.name,
-            block_size=settings.block,
-            mean=None if mean is None else settings.mean,
-            std=None if std is None else settings.std,
-            num_threads=settings.num_threads or None,
-        )
         tables = _kernels.rounding_to_nearest(_tables, settings)
         self.__dict__["_tables"] = tables
         self.__dict__["_lookup"] = lookup_of(tables) if settings.scale is not None else None
@@ -200,9 +238,7 @@ class Preprocessor:
             program = program_of(call.problem._replace(lookup=self._lookup.kind))
             lookups = _kernels.Lookups(program, fill, *self._lookup)
         _kernels.run(program, call.x, call.out, fill, lookups, call.num_threads)
-        # What is remembered is the caller's array, with or without N.
-        seen = frames if type(frames) is np.ndarray else call.x
-        return call.result, seen, call.out, program, fill, lookups
+        return call.result, call.x, call.out, program, fill, lookups
 
     def _staged(self, program, fill, source):
         """How elements of `source` become those of the result."""
@@ -244,24 +280,36 @@ class Preprocessor:
         """
         return Geometry(*frame_margins("Preprocessor.geometry", self._settings, height, width))
 
-    def __repr__(self):
-        shown = (f"{name}={getattr(self, name)!r}" for name in _KEYWORDS)
-        return f"Preprocessor({', '.join(shown)})"
+    def inverse(self):
+        """The way back, for models that give what they take.
 
-    def __eq__(self, other):
-        return self._settings == other._settings if isinstance(other, Preprocessor) else NotImplemented
+        Returns
+        -------
+        Postprocessor
+            With the same keywords.
 
-    def __hash__(self):
-        return hash(self._settings)
+        Raises
+        ------
+        TypeError
+            A `dtype` that a Postprocessor does not take.
 
-    def __setattr__(self, name, value):
-        raise AttributeError(f"Preprocessor: {name} cannot be set; a Preprocessor never changes, make another one")
+        Notes
+        -----
+        ``pre.inverse()(pre(frames), frame=(H, W))`` gives frames of H x W back, exactly so wherever a quantization
+        step is finer than a grey level and no level saturates. Channels that leave spare lanes in packed words come
+        back with them, unless `mean`, `std` or `pad_value` are sequences and tell how many there are.
 
-    def __delattr__(self, name):
-        raise AttributeError(f"Preprocessor: {name} cannot be deleted; a Preprocessor never changes")
-
-    def __reduce__(self):
-        return _rebuild, (type(self), {name: getattr(self, name) for name in _KEYWORDS},)
+        Examples
+        --------
+        >>> import numpy as np, s2dq
+        >>> pre = s2dq.Preprocessor(scale=1 / 255, zero_point=-128, size=4, block_size=2)
+        >>> frame = np.arange(9, dtype=np.uint8).reshape(3, 3, 1)
+        >>> pre.inverse()(pre(frame), frame=(3, 3))[0, ..., 0]
+        array([[0, 1, 2],
+               [3, 4, 5],
+               [6, 7, 8]], dtype=uint8)
+        """
+        return Postprocessor(**self._keywords())
 
 
 _KEYWORDS = tuple(name for name in inspect.signature(Preprocessor).parameters)
@@ -300,3 +348,182 @@ def _fill(settings: FrameSettings, tables: np.ndarray, source: np.dtype) -> byte
                 pads = np.clip(np.rint(pads / np.float32(settings.scale)) + settings.zero_point, info.min, info.max)
             pads = pads.astype(settings.dtype)
     return np.zeros(1, settings.dtype).tobytes() + pads.tobytes() + SLACK
+
+
+# ---------------------------------------------------------------------------------------------- the way back
+
+
+class Postprocessor(_Prepared):
+    """Turn the quantized output of a model into uint8 frames, in one pass: the way back of a `Preprocessor`.
+
+    For the stored value q of a model's channel c, computed once in float64 for all 256 values,
+
+        v = clip(rint((((q - zero_point) * scale) * std[c] + mean[c]) / rescale), 0, 255)
+
+    and then every byte is looked up while it moves to its place: depth-to-space, the change of layout, channel
+    reversal and the crop of the frame happen in the same pass. The keywords are those of the Preprocessor whose work
+    is undone; see `Preprocessor.inverse`.
+
+    Parameters
+    ----------
+    scale : float
+        Step between two quantized values, in normalised units; above 0 and finite as a float32. Required.
+    zero_point : int
+        The quantized value that stands for 0.
+    dtype : {"int8", "uint8"}
+        Type of the tensors.
+    mean, std : float or sequence of float, optional
+        What the normalised values are multiplied with (`std`) and what is added then (`mean`): one number, or one per
+        channel in the order of the model's channels. `std` is above 0. The defaults are 0 and 1.
+    rescale : float
+        Factor from grey levels to the units of `mean`, which the sum is divided by; 1/255 by default.
+    input_format : {"NHWC", "NCHW"}
+        Axes of the frames: what goes into the Preprocessor comes out here.
+    data_format : {"NHWC", "NCHW", "NCHW_VECT_C"}
+        Axes of the tensors, with or without N.
+    block_size : int or pair of int
+        Depth-to-space block in pixels, (height, width) if a pair; 1 leaves the pixels where they are.
+    mode : {"DCR", "CRD", "focus"}
+        Order of the deep channels; see `s2dq.depth_to_space`.
+    vect : int
+        Lanes of a word for NCHW_VECT_C.
+    reverse_channels : bool
+        Write the channels backwards: BGR frames from an RGB model, or the other way round.
+    size : int or pair of int, optional
+        (H, W) of the canvas in pixels, an int for a square one: what depth-to-space has to give. By default, whatever
+        it gives.
+    pad_value : int or sequence of int
+        Grey level of a Preprocessor's padding, checked and kept; but a sequence tells the number of channels.
+    num_threads : int, optional
+        The largest team of threads to use; by default `set_num_threads` and the environment decide.
+
+    Raises
+    ------
+    TypeError
+        A keyword of the wrong kind, or a `dtype` other than int8 and uint8.
+    ValueError
+        No `scale`, a number out of its range, an unknown name, or sequences that disagree about the channels.
+
+    See Also
+    --------
+    Preprocessor : the way there
+    s2dq.depth_to_space : the rearrangement
+    s2dq.reference.postprocess : the same in plain NumPy
+
+    Notes
+    -----
+    A Postprocessor never changes after it is made, can be pickled, and may be called from many threads. Its keywords
+    are attributes of the same names. Tensors are read in place, with their own strides.
+
+    References
+    ----------
+    ONNX DequantizeLinear, but in float64 to the last step; ``scale`` is rounded to float32, as models store it.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> post = s2dq.Postprocessor(scale=1 / 255, zero_point=-128)
+    >>> post(np.array([[[-128, -28, 127]]], np.int8))
+    array([[[[  0, 100, 255]]]], dtype=uint8)
+
+    The output of an image-to-image model, in words of four channels, as the 480x640 frame that went in:
+
+    >>> post = s2dq.Postprocessor(
+    ...     scale=1 / 255, zero_point=-128, size=640, block_size=2, data_format="NCHW_VECT_C"
+    ... )
+    >>> post(np.zeros((1, 3, 320, 320, 4), np.int8), frame=(480, 640)).shape
+    (1, 480, 640, 3)
+    """
+
+    _name = "Postprocessor"
+
+    def __init__(
+        self,
+        *,
+        scale=None,
+        zero_point=0,
+        dtype="int8",
+        mean=None,
+        std=None,
+        rescale=1 / 255,
+        input_format="NHWC",
+        data_format="NHWC",
+        block_size=1,
+        mode="DCR",
+        vect=4,
+        reverse_channels=False,
+        size=None,
+        pad_value=114,
+        num_threads=None,
+    ):
+        settings = self._settle(
+            post_settings, scale, zero_point, dtype, mean, std, rescale, input_format, data_format, block_size, mode,
+            vect, reverse_channels, size, pad_value, num_threads,
+        )  # fmt: skip
+        self.__dict__["_lookup"] = lookup_of(_kernels.rounding_to_nearest(_grey_tables, settings))
+        self.__dict__["_memo"] = _kernels.Memo(self._first)
+
+    def __call__(self, tensor, out=None, *, frame=None):
+        """Make frames of one tensor or a batch.
+
+        Parameters
+        ----------
+        tensor : array_like of `dtype`, shape (N, H, W, C) or as `data_format` says, or the same without N
+            Read in place, whatever the strides. Or a `QuantizedTensor` with the scale and zero point of the keywords.
+            All lanes of packed words are channels, unless `mean`, `std` or `pad_value` tell how many there are.
+        out : ndarray of uint8, optional
+            Where to write: C-contiguous, of exactly the result's shape, not overlapping `tensor`.
+        frame : pair of int, optional
+            (height, width) of the frame to cut out of the canvas, from where `Preprocessor.geometry` has it; by
+            default the whole canvas. Without `size` no canvas is larger than its frame.
+
+        Returns
+        -------
+        ndarray of uint8
+            `out`, or a fresh array; shape (N, height, width, ``C/(bH*bW)``), or as `input_format` says, always with N.
+
+        Raises
+        ------
+        TypeError
+            A tensor that is no array of `dtype`; a frame that is no pair of integers; an `out` of another kind or
+            dtype.
+        ValueError
+            A canvas other than `size`, another number of channels or lanes than the keywords tell, channels that the
+            block does not divide, a QuantizedTensor of other parameters, a frame that does not fit the canvas, an
+            unfit `out`.
+        MemoryError
+            No memory for the result.
+
+        Examples
+        --------
+        >>> import numpy as np, s2dq
+        >>> post = s2dq.Postprocessor(scale=1.0, rescale=1.0, dtype="uint8", size=(2, 4))
+        >>> canvas = np.arange(8, dtype=np.uint8).reshape(1, 2, 4, 1)
+        >>> post(canvas, frame=(2, 2))[0, ..., 0]
+        array([[1, 2],
+               [5, 6]], dtype=uint8)
+        """
+        return self._memo.call(tensor, out, self.num_threads, (frame,))
+
+    def _first(self, tensor, out, num_threads, arguments):
+        """A call unlike the last ones."""
+        call = post_call("Postprocessor", self._settings, QuantizedTensor, tensor, out, *arguments)
+        program = program_of(call.problem._replace(lookup=self._lookup.kind))
+        lookups = _kernels.Lookups(program, _NO_FILL, *self._lookup)
+        _kernels.run(program, call.x, call.out, _NO_FILL, lookups, call.num_threads)
+        return call.result, call.x, call.out, program, _NO_FILL, lookups
+
+
+_NO_FILL = bytes(2) + SLACK  # frames have neither spare lanes nor padding
+
+
+def _grey_tables(settings: FrameSettings) -> np.ndarray:
+    """The grey levels of stored bytes, shape (1, 256) or (channels, 256)."""
+    count = settings.channels or 1
+    stored = np.arange(256, dtype=np.uint8).view(settings.dtype).astype(np.float64)
+    mean = np.broadcast_to(settings.mean, count)[:, np.newaxis]
+    std = np.broadcast_to(settings.std, count)[:, np.newaxis]
+    with np.errstate(over="ignore"):  # infinities saturate like any other large value
+        numbers = (stored - settings.zero_point) * np.float64(np.float32(settings.scale))
+        levels = np.rint((numbers * std + mean) / settings.rescale)
+    return np.clip(levels, 0, 255).astype(np.uint8)

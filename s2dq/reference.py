@@ -16,6 +16,7 @@ __all__ = [
     "depth_to_space",
     "dequantize",
     "pack_vect_c",
+    "postprocess",
     "preprocess",
     "quantize",
     "requantize",
@@ -229,6 +230,40 @@ def preprocess(
             values = np.where(np.isnan(levels), zero_point, np.clip(levels, info.min, info.max))
         values = values.astype(dtype)
     return space_to_depth(values, block_size, "NHWC", mode=mode, out_format=data_format, vect=vect)
+
+
+def postprocess(
+    tensor, *, scale, zero_point=0, dtype="int8", mean=None, std=None, rescale=1 / 255, input_format="NHWC",
+    data_format="NHWC", block_size=1, mode="DCR", vect=4, reverse_channels=False, size=None, pad_value=114, frame=None,
+):  # fmt: skip
+    """Turn quantized model output into uint8 frames; see `s2dq.Postprocessor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from s2dq import reference
+    >>> tensor = np.array([-128, 0, 127], np.int8).reshape(1, 1, 3)
+    >>> reference.postprocess(tensor, scale=1 / 255, zero_point=-128).ravel()
+    array([  0, 128, 255], dtype=uint8)
+    """
+    tensor = np.asarray(tensor)
+    if tensor.ndim == (4 if data_format == "NCHW_VECT_C" else 3):
+        tensor = tensor[np.newaxis]
+    told = [len(entries) for entries in (mean, std, pad_value) if np.ndim(entries)]
+    deep = told[0] * prod(_per_axis(block_size, 2)) if told else None
+    levels = depth_to_space(tensor, block_size, data_format, mode=mode, out_format="NHWC", channels=deep)
+    if frame is not None:
+        top, left = ((canvas - extent) // 2 for canvas, extent in zip(levels.shape[1:3], frame))
+        levels = levels[:, top: top + frame[0], left: left + frame[1]]
+    mean = np.float64(0 if mean is None else mean)
+    std = np.float64(1 if std is None else std)
+    with np.errstate(over="ignore"):
+        numbers = (levels.astype(np.float64) - zero_point) * np.float64(np.float32(scale))
+        levels = np.rint((numbers * std + mean) / np.float64(rescale))
+    frames = np.clip(levels, 0, 255).astype(np.uint8)
+    if reverse_channels:
+        frames = frames[..., ::-1]
+    return _to_layout(frames, input_format, 0)
 
 
 def quantize(x, scale, zero_point, dtype="int8", *, axis=None):

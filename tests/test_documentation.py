@@ -26,11 +26,14 @@ SIGNATURES = {
     "Preprocessor": "(*, scale=None, zero_point=0, dtype='int8', mean=None, std=None, rescale=0.00392156862745098, "
                     "input_format='NHWC', data_format='NHWC', block_size=1, mode='DCR', vect=4, "
                     "reverse_channels=False, size=None, pad_value=114, num_threads=None)",
+    "Postprocessor": "(*, scale=None, zero_point=0, dtype='int8', mean=None, std=None, rescale=0.00392156862745098, "
+                     "input_format='NHWC', data_format='NHWC', block_size=1, mode='DCR', vect=4, "
+                     "reverse_channels=False, size=None, pad_value=114, num_threads=None)",
     "set_num_threads": "(n)",
     "get_num_threads": "()",
     "show_config": "()",
 }
-CLASSES = ("Preprocessor", "QuantizedTensor")
+CLASSES = ("Postprocessor", "Preprocessor", "QuantizedTensor")
 FUNCTIONS = [name for name in SIGNATURES if name not in CLASSES]
 OPERATORS = FUNCTIONS[:8]
 CONVERSIONS = ("quantize", "dequantize", "requantize")

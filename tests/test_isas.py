@@ -15,8 +15,8 @@ from s2dq import _kernels
 
 OTHERS = [name for name in _kernels.available_isas() if name != _kernels.isa()]
 KNOWN = ("portable", "neon", "avx2", "avx512vbmi")
-SUITES = ("operators", "oracles", "properties", "dtypes", "arrays", "out", "worked_cases", "preprocess", "lookup",
-          "cases", "guard_pages", "quantized")  # fmt: skip
+SUITES = ("operators", "oracles", "properties", "dtypes", "arrays", "out", "worked_cases", "preprocess", "postprocess",
+          "lookup", "cases", "guard_pages", "quantized")  # fmt: skip
 LEAST = 4000  # tests; all of the suites but the largest cases
 
 
