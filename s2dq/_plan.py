@@ -1039,7 +1039,7 @@ def _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset) -> 
         }
         if into_scratch:
             return Move(X, T, p.itemsize, atoms, tuple(windows), src_offset=offset, lookup=lookup)
-        return Move(T, Y, p.itemsize, atoms, tuple(windows), dst_offset=offset)
+        return Move(T, Y, p.itemsize, atoms, tuple(windows), dst_offset=offset, lookup=lookup)
 
     if p.to_depth:
         return (
@@ -1048,7 +1048,7 @@ def _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset) -> 
         )
     return (
         move(packed_side, packed_windows, True, src_offset),
-        move(space_side, space_windows, False, dst_offset + space_offset),
+        move(space_side, space_windows, False, dst_offset + space_offset, p.lookup and "table"),
     )
 
 
