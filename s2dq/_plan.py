@@ -493,9 +493,10 @@ def in_short_rows(box: Box) -> bool:
 
 
 def by_table(box: Box) -> Iterator[Box]:
-    """A box for each lookup table where tables are counted along planes: a tile goes through the same ones always."""
+    """A box for each lookup table where tables are counted along planes: a tile goes through the same ones always. And
+    one for each fill value, for which kernels have a loop of their own."""
     for k, axis in enumerate(box.axes):
-        if axis.tab and min(abs(axis.src), abs(axis.dst)) >= LINE:
+        if (axis.tab and min(abs(axis.src), abs(axis.dst)) >= LINE) or (box.source == F and axis.src):
             rest = box.axes[:k] + box.axes[k + 1:]
             for i in range(axis.extent):
                 moved = box._replace(
@@ -517,7 +518,7 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
     tiles = tiles.for_result(nbytes)
     segments: list[Segment] = []
     boxes = list(tile_boxes(move))
-    boxes = [part for box in boxes for part in by_table(box)]
+    boxes = [part for box in boxes for part in (by_table(box) if box.lookup else (box,))]
     if move.lookup and any(not fits_tiles(box) for box in boxes if box.lookup):
         return direct(move._replace(lookup="table"), tiles, nbytes)
     for box in boxes:
@@ -869,7 +870,7 @@ def _depth_staged(p: DepthProblem, tiles: Means) -> Plan | None:
         whole = plain._replace(
             blocks=(blocks, p.blocks[1]), lo=(region.lo, p.lo[1]), space=(blocks * height, p.space[1])
         )
-        segments += [segment_of(box) for box in boxes_to(whole, region.start, F)]
+        segments += [segment_of(part) for box in boxes_to(whole, region.start, F) for part in by_table(box)]
         start = region.start
         while start < region.stop and height and wide:
             high = max(1, min(region.stop - start, _STAGED_BYTES // (height * wide))) if height == p.block[0] else 1

@@ -154,13 +154,14 @@ static void draw_tables(const int *there, int count)
     memset(filling.keep, 255, sizeof filling.keep);
     memset(filling.fill, tile.mapped || filled ? (int)draw() & 255 : 0, sizeof filling.fill);
     filling.lines = &lines;
-    memset(lines.first, one_in(2) ? 128 : 0, sizeof lines.first);
-    lines.falls = 1;
+    lines.turns = one_in(2);
+    memset(lines.first, lines.turns ? 128 : 0, sizeof lines.first);
+    lines.falls = one_in(2);
     lines.doublings = one_in(2) ? 0 : between(1, S2DQ_DOUBLINGS);
     for (size_t k = 0; k < sizeof lines.slope / 2; k++) {
         (&lines.slope[0][0][0])[k] = (uint16_t)draw();
         (&lines.more[0][0][0])[k] = one_in(2) ? 0 : (uint16_t)draw();
-        (&lines.less[0][0][0])[k] = one_in(2) ? 0 : (uint16_t)draw();
+        (&lines.less[0][0][0])[k] = one_in(2) || !lines.falls ? 0 : (uint16_t)draw();
         for (int turn = 0; turn < S2DQ_DOUBLINGS; turn++)
             (&lines.twice[turn][0][0][0])[k] = one_in(2) ? 0 : 0xFFFF;
     }

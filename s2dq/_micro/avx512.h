@@ -100,8 +100,8 @@ S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k)
 /* Half of the bytes of a register, each in the upper half of a word, through their lines. */
 S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines, int k, int odd)
 {
-    value = _mm512_mulhi_epu16(value, own->slope[odd]);
-    value = _mm512_subs_epu16(_mm512_adds_epu16(value, own->more[odd]), own->less[odd]);
+    value = _mm512_adds_epu16(_mm512_mulhi_epu16(value, own->slope[odd]), own->more[odd]);
+    if (lines->falls) value = _mm512_subs_epu16(value, own->less[odd]);
     for (int64_t turn = 0; turn < lines->doublings; turn++)
         value = _mm512_adds_epu16(value, _mm512_and_si512(value, _mm512_loadu_si512(lines->twice[turn][k][odd])));
     return value;
@@ -111,7 +111,7 @@ S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, 
 S2DQ_512_INLINE __m512i s2dq_512_map(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines, int k)
 {
     const __m512i upper = _mm512_set1_epi16((short)0xFF00);
-    value = _mm512_xor_si512(value, own->first);
+    if (lines->turns) value = _mm512_xor_si512(value, own->first);
     const __m512i even = s2dq_512_line(_mm512_slli_epi16(value, 8), own, lines, k, 0);
     const __m512i odd = s2dq_512_line(_mm512_and_si512(value, upper), own, lines, k, 1);
     return _mm512_ternarylogic_epi64(_mm512_srli_epi16(even, 8), odd, upper, S2DQ_512_JOIN);

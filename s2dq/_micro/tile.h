@@ -124,6 +124,7 @@ enum { S2DQ_WORDS = S2DQ_REGISTER_BYTES / 2 };
 typedef struct {
     int64_t doublings; /* the most of any byte */
     int64_t falls;     /* whether anything is taken off */
+    int64_t turns;     /* whether bits of the bytes are turned first, and those bits */
     uint8_t first[S2DQ_REGISTER_BYTES];
     uint16_t slope[S2DQ_REGISTERS][2][S2DQ_WORDS], more[S2DQ_REGISTERS][2][S2DQ_WORDS];
     uint16_t less[S2DQ_REGISTERS][2][S2DQ_WORDS], twice[S2DQ_DOUBLINGS][S2DQ_REGISTERS][2][S2DQ_WORDS];
@@ -153,7 +154,11 @@ static inline void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, cons
                                   uint8_t first, uint8_t flip, const s2dq_line *tables)
 {
     filling->lines = lines;
-    if (lines) lines->doublings = lines->falls = 0, memset(lines->first, first, sizeof lines->first);
+    if (lines) {
+        lines->doublings = lines->falls = 0;
+        lines->turns = first != 0;
+        memset(lines->first, first, sizeof lines->first);
+    }
     for (int k = 0; k < tile->outputs; k++) {
         for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
             const int filled = tile->fill[k][i] >= 0;
