@@ -25,6 +25,8 @@ Where several exceptions hold, the largest k does. The words of the table, as th
 AVX2 has a table of two lines: from 512 KiB 1.6, and 2.0 for V = 32 and byte transposes of 16 streams and more; at a
 power-of-two pitch the general exceptions hold where they are larger. Below 512 KiB, and for other instruction sets,
 there is no budget, and `budget` returns None.
+
+Preprocessing has a line of its own, for any size: 1.5 copies of its output and a microsecond; 3 copies with AVX2.
 """
 
 from math import prod
@@ -35,6 +37,8 @@ from .recipe import Move, formats, is_channels_last, recipe
 
 KIB, MIB = 1 << 10, 1 << 20
 OVERHEAD = 0.5e-6  # seconds a call may cost before it moves anything
+PREPROCESSING_OVERHEAD = 1e-6
+PREPROCESSING = {"avx512vbmi": 1.5, "avx2": 3.0}
 BEHIND = 1.05  # this much slower than a peer is slower
 SMALL_CALL = 0.8e-6  # a call with 64 elements
 FRESH = 1.7  # a fresh result of 128 MiB over the call with out=
@@ -44,7 +48,9 @@ SIZE_CLASSES = ((128 * KIB, "to 128 KiB"), (MIB, "to 1 MiB"), (16 * MIB, "to 16 
 
 
 def budget(case, output_nbytes, instruction_set="avx512vbmi"):
-    """Return how many copies a call of `case` may cost, besides OVERHEAD; None where nothing is promised."""
+    """Return how many copies a call of `case` may cost, besides its overhead; None where nothing is promised."""
+    if case.operator == "preprocess":
+        return PREPROCESSING.get(instruction_set)
     if instruction_set == "avx2":
         return avx2_budget(case, output_nbytes)
     if instruction_set != "avx512vbmi":
@@ -56,6 +62,11 @@ def budget(case, output_nbytes, instruction_set="avx512vbmi"):
     if output_nbytes <= 16 * MIB:
         return max(k for k, holds in exceptions_to_16_mib(case) if holds)
     return 1.0 if is_planar(case) and output_nbytes >= 32 * MIB else 1.15
+
+
+def overhead(operator):
+    """Seconds that a call may cost besides its copies."""
+    return PREPROCESSING_OVERHEAD if operator == "preprocess" else OVERHEAD
 
 
 def avx2_budget(case, output_nbytes):

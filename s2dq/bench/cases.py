@@ -281,25 +281,56 @@ PACKING = (
 )
 
 # The main job: `arguments` are those of `Preprocessor`, of `reference.preprocess` and of no other operator.
-CAMERA = {"scale": 1 / 255, "zero_point": -128}
+CAMERA = {"scale": 1 / 255, "zero_point": -128}  # the grey level itself, its top bit flipped
 IMAGENET = {"scale": 0.018658, "zero_point": -14, "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+IMAGENET_UINT8 = IMAGENET | {"zero_point": 114, "dtype": "uint8"}
+FROM_MINUS_1_TO_1 = {"scale": 1 / 128, "mean": 0.5, "std": 0.5}  # one table for all channels
+FROM_MINUS_1_TO_1_UINT8 = FROM_MINUS_1_TO_1 | {"zero_point": 128, "dtype": "uint8"}
 
 PREPROCESSING = (
+    # Detectors that take frames from 0 to 1.
     prepare("model_input_640_nhwc", (1, 640, 640, 3), data_format="NHWC", **CAMERA),
     prepare("model_input_640_nchw", (1, 640, 640, 3), data_format="NCHW", **CAMERA),
     prepare("model_input_640_s2d_nhwc", (1, 640, 640, 3), data_format="NHWC", block_size=2, **CAMERA),
     prepare("model_input_640_s2d_int8x4", (1, 640, 640, 3), data_format="NCHW_VECT_C", block_size=2,
             **CAMERA),
+    prepare("model_input_640_focus_nchw", (1, 640, 640, 3), data_format="NCHW", block_size=2, mode="focus", **CAMERA),
     prepare("model_input_480x640_letterboxed", (1, 480, 640, 3), "pad", size=640, block_size=2, **CAMERA),
     prepare("model_input_640_of_1080p", (1, 640, 640, 3), "crop", frame=(1, 1080, 1920, 3), block_size=2,
             **CAMERA),
+    prepare("model_input_1080p_s2d_nhwc", (1, 1080, 1920, 3), data_format="NHWC", block_size=2, **CAMERA),
+    # Classifiers and segmentation networks: three tables. OpenCV's frames are BGR, decoders of images give planes.
     prepare("imagenet_224_nhwc", (1, 224, 224, 3), data_format="NHWC", **IMAGENET),
+    prepare("imagenet_224_s2d_nhwc_batch32", (32, 224, 224, 3), data_format="NHWC", block_size=2, **IMAGENET),
     prepare("imagenet_224_bgr_nchw_batch32", (32, 224, 224, 3), data_format="NCHW", reverse_channels=True,
             **IMAGENET),
+    prepare("imagenet_640_nhwc", (1, 640, 640, 3), data_format="NHWC", **IMAGENET),
+    prepare("imagenet_640_nchw_uint8", (1, 640, 640, 3), data_format="NCHW", **IMAGENET_UINT8),
+    prepare("imagenet_640_planes_s2d_nchw", (1, 3, 640, 640), input_format="NCHW", data_format="NCHW", block_size=2,
+            **IMAGENET),
+    prepare("imagenet_640_int8x4", (1, 640, 640, 3), "ragged", data_format="NCHW_VECT_C", **IMAGENET),
+    prepare("imagenet_640_s2d_int8x4", (1, 640, 640, 3), data_format="NCHW_VECT_C", block_size=2, **IMAGENET),
+    prepare("imagenet_640_s2d_b4_int8x32", (1, 640, 640, 3), "ragged", data_format="NCHW_VECT_C", block_size=4, vect=32,
+            **IMAGENET),
+    prepare("imagenet_480x640_letterboxed_bgr_nchw", (1, 480, 640, 3), "pad", data_format="NCHW", size=640,
+            reverse_channels=True, **IMAGENET),
+    prepare("imagenet_1080p_nhwc", (1, 1080, 1920, 3), data_format="NHWC", **IMAGENET),
+    prepare("imagenet_1080p_nchw", (1, 1080, 1920, 3), data_format="NCHW", **IMAGENET),
+    prepare("imagenet_1080p_bgr_s2d_nhwc", (1, 1080, 1920, 3), data_format="NHWC", block_size=2,
+            reverse_channels=True, **IMAGENET),
+    prepare("imagenet_1080p_s2d_nchw", (1, 1080, 1920, 3), data_format="NCHW", block_size=2, **IMAGENET),
+    prepare("imagenet_1080p_s2d_b4_nhwc_uint8", (1, 1080, 1920, 3), data_format="NHWC", block_size=4,
+            **IMAGENET_UINT8),
+    prepare("imagenet_1080p_letterboxed_s2d_int8x4", (1, 1080, 1920, 3), "pad", data_format="NCHW_VECT_C", block_size=2,
+            size=(1088, 1920), **IMAGENET),
+    # MobileNet and its relatives: one table that is no flip of a bit.
+    prepare("mobilenet_224_nhwc_uint8_batch32", (32, 224, 224, 3), data_format="NHWC", **FROM_MINUS_1_TO_1_UINT8),
+    prepare("mobilenet_640_s2d_b4_nchw", (1, 640, 640, 3), data_format="NCHW", block_size=4, **FROM_MINUS_1_TO_1),
 )
 
 CASES = (*SPACE_TO_DEPTH, *DEPTH_TO_SPACE, *SPACE_TO_BATCH, *BATCH_TO_SPACE, *PACKING)
-BY_NAME = {case.name: case for case in (*CASES, *PREPROCESSING)}
+NAMED = (*CASES, *PREPROCESSING)
+BY_NAME = {case.name: case for case in NAMED}
 
 
 # ---- random cases

@@ -1,17 +1,23 @@
 """A case as the reshape - transpose - reshape that a user of any array library would write.
 
 The peers run these recipes, and the budget counts streams in them. They are written from the index equations, on
-their own: nothing here comes from the plans that s2dq makes.
+their own: nothing here comes from the plans that s2dq makes. Preprocessing is a lookup in tables between padding and
+moving; the tables are those of `s2dq.reference`.
 
 A *token* is one axis of the finest split that both sides need: (h, w) with a block of 2 is the tokens hb by wb bx.
 Each array axis is a group of tokens, the source and the result list the same tokens in different orders.
 """
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
+
+from s2dq import reference
+
 DIMS = {1: "w", 2: "hw", 3: "dhw"}
+FLIPPED = bytes(level ^ 128 for level in range(256))
 RANK = {"NWC": 1, "NCW": 1, "NHWC": 2, "NCHW": 2, "NCHW_VECT_C": 2, "NDHWC": 3, "NCDHW": 3}
 
 
@@ -45,8 +51,39 @@ class Move:
         return self.order != tuple(range(len(self.order)))
 
 
+@dataclass(frozen=True)
+class Reverse:
+    """Read one axis backwards."""
+
+    axis: int
+
+    @property
+    def index(self):
+        return (*(slice(None) for _ in range(self.axis)), slice(None, None, -1))
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Look every byte up: in one table, or in that of its place along `axis`."""
+
+    tables: np.ndarray  # (1, 256) or (channels, 256)
+    axis: int
+
+    @property
+    def is_flip(self):
+        """Whether nothing but the top bit changes: no table is needed then."""
+        return self.tables.view(np.uint8).tobytes() == FLIPPED
+
+    def offsets(self, rank, dtype):
+        """The start of each channel's table in all of them, to be added to an array of this rank."""
+        starts = 256 * np.arange(len(self.tables), dtype=dtype)
+        return starts.reshape(-1, *(1 for _ in range(rank - self.axis - 1)))
+
+
 def recipe(case):
     """Return the steps that turn the input of `case` into its result."""
+    if case.operator == "preprocess":
+        return preprocess_recipe(case)
     if case.operator in ("space_to_batch_nd", "batch_to_space_nd"):
         return batch_recipe(case)
     return depth_recipe(case)
@@ -117,6 +154,50 @@ def depth_recipe(case):
     if chained:
         steps += packed(shape, vect, case.arguments.get("pad_value", 0) if case.operator == "pack_vect_c" else 0)
     return tuple(steps)
+
+
+def preprocess_recipe(case):
+    """Channels reversed, canvas filled, bytes looked up, then whatever moves."""
+    source, target, block = frame_formats(case)
+    axis = 3 if is_channels_last(source) else 1
+    moves = depth_recipe(as_space_to_depth(case))
+    padding, moves = (moves[:1], moves[1:]) if isinstance(moves[0], Pad) else ((), moves)
+    if source == target and block == 1:
+        moves = ()
+    reverse = (Reverse(axis),) if case.arguments.get("reverse_channels") else ()
+    return (*reverse, *padding, Lookup(tables_of(case, axis), axis), *moves)
+
+
+def frame_formats(case):
+    """Source layout, target layout and block of a `preprocess` case."""
+    arguments = case.arguments
+    return arguments.get("input_format", "NHWC"), arguments.get("data_format", "NHWC"), arguments.get("block_size", 1)
+
+
+def as_space_to_depth(case):
+    """The case without its tables: space_to_depth of grey levels."""
+    source, target, block = frame_formats(case)
+    rearranging = {"block_size": block, "data_format": source, "out_format": target, "paddings": letterbox(case),
+                   "pad_value": case.arguments.get("pad_value", 114)}
+    rearranging |= {name: case.arguments[name] for name in ("mode", "vect") if name in case.arguments}
+    return replace(case, operator="space_to_depth", arguments=rearranging)
+
+
+def letterbox(case):
+    """Margins of the spatial axes: centred, the odd pixel at the end."""
+    extents = spatial_of(frame_formats(case)[0], case.shape)
+    size = case.arguments.get("size") or extents
+    spare = [outer - inner for outer, inner in zip(size if isinstance(size, tuple) else (size, size), extents)]
+    return [[count // 2, count - count // 2] for count in spare]
+
+
+def tables_of(case, axis):
+    """The result for every grey level, one row or one for each channel: (1, 256) or (channels, 256)."""
+    levels = np.repeat(np.arange(256, dtype=np.uint8), case.shape[axis]).reshape(256, 1, -1)
+    arithmetic = ("scale", "zero_point", "dtype", "mean", "std", "rescale")
+    chosen = {name: case.arguments[name] for name in arithmetic if name in case.arguments}
+    tables = np.ascontiguousarray(reference.preprocess(levels, **chosen)[0, :, 0].T)
+    return tables[:1] if (tables == tables[0]).all() else tables
 
 
 def lanes_of_c(layout, tokens, sizes, lanes):
@@ -228,9 +309,17 @@ def result_shape(steps, shape):
             shape = padded_shape(step, shape)
         elif isinstance(step, Move):
             shape = step.shape
-        else:
+        elif isinstance(step, Crop):
             shape = cropped_shape(step, shape)
     return shape
+
+
+def result_dtype(steps, dtype):
+    return next((step.tables.dtype for step in steps if isinstance(step, Lookup)), dtype)
+
+
+def is_one_transpose(steps):
+    return len(steps) == 1 and isinstance(steps[0], Move) and steps[0].must_copy
 
 
 def cropped_shape(step, shape):

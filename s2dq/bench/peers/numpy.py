@@ -1,8 +1,25 @@
-"""NumPy: reshape, transpose and copy, as one assignment or as one per offset within the block."""
+"""NumPy: reshape, transpose and copy, as one assignment or as one per offset within the block.
+
+Frames are looked up by `take`, one channel after the other if each has its table; where the tables only flip the top
+bit, by an exclusive or, in one pass with the transpose.
+"""
 
 import numpy as np
 
-from ..recipe import Crop, Move, Pad, offsets, padded_shape, recipe, result_shape, window
+from ..recipe import (
+    Crop,
+    Lookup,
+    Move,
+    Pad,
+    Reverse,
+    is_one_transpose,
+    offsets,
+    padded_shape,
+    recipe,
+    result_dtype,
+    result_shape,
+    window,
+)
 from ..timing import Call
 
 
@@ -13,15 +30,17 @@ def set_up(threads):
 def calls(case, x):
     steps = recipe(case)
     found = [transpose(steps, x)]
-    out = np.empty(result_shape(steps, x.shape), x.dtype)
+    out = np.empty(result_shape(steps, x.shape), result_dtype(steps, x.dtype))
     found.append(assignment("assignment", steps, x, out))
     if any(offsets(step) for step in steps if isinstance(step, Move)):
         found.append(staged("per offset", steps, x, out, per_offset=True))
+    if len(steps) == 2 and isinstance(steps[0], Lookup) and steps[0].is_flip:
+        found.append(flip(steps[1], x, out))
     return found
 
 
 def transpose(steps, x):
-    if len(steps) == 1 and steps[0].must_copy:
+    if is_one_transpose(steps):
         names = {"x": x, "split": steps[0].split, "order": steps[0].order, "shape": steps[0].shape}
         names["copied"] = np.ascontiguousarray
         statement = "copied(x.reshape(split).transpose(order)).reshape(shape)"
@@ -37,6 +56,10 @@ def run(steps, x):
             padded = np.full(padded_shape(step, x.shape), step.value, x.dtype)
             padded[window(step, padded.shape)] = x
             x = padded
+        elif isinstance(step, Reverse):
+            x = x[step.index]
+        elif isinstance(step, Lookup):
+            x = look_up(step, x, np.empty(x.shape, step.tables.dtype))
         elif isinstance(step, Move):
             x = x.reshape(step.split).transpose(step.order).reshape(step.shape)
         else:
@@ -46,7 +69,7 @@ def run(steps, x):
 
 def assignment(label, steps, x, out):
     """One assignment to a view of `out`, where the case is one transpose."""
-    if len(steps) > 1:
+    if len(steps) > 1 or not isinstance(steps[0], Move):
         return staged(label, steps, x, out, per_offset=False)
     step = steps[0]
     names = {"copyto": np.copyto, "x": x, "out": out, "split": step.split, "order": step.order,
@@ -54,24 +77,42 @@ def assignment(label, steps, x, out):
     return Call(label, "copyto(out.reshape(transposed), x.reshape(split).transpose(order))", [names], fresh=False)
 
 
+def flip(step, x, out):
+    """The top bit on the way to its place."""
+    names = {"xor": np.bitwise_xor, "x": x, "out": out, "split": step.split, "order": step.order, "uint8": np.uint8,
+             "transposed": step.transposed}
+    statement = "xor(x.reshape(split).transpose(order), 128, out=out.view(uint8).reshape(transposed))"
+    return Call("exclusive or", statement, [names], fresh=False)
+
+
 def staged(label, steps, x, out, per_offset):
     """The steps one after the other, what lies between in arrays made beforehand."""
+    names = {"run_stages": run_stages, "stages": stages_of(steps, x, per_offset), "x": x, "out": out}
+    return Call(label, "run_stages(stages, x, out)", [names], fresh=False)
+
+
+def stages_of(steps, x, per_offset):
+    """(step, indices, buffer) of each step; the last one writes into `out` and has no buffer."""
     stages, given = [], x
     for step in steps:
+        indices = None
         if isinstance(step, Pad):
             buffer = np.full(padded_shape(step, given.shape), step.value, given.dtype)
             indices = [window(step, buffer.shape)]
         elif isinstance(step, Crop):
             indices = [window(step, given.shape)]
             buffer = np.empty(given[indices[0]].shape, given.dtype)
+        elif isinstance(step, Reverse):
+            buffer = given
+        elif isinstance(step, Lookup):
+            buffer = np.empty(given.shape, step.tables.dtype)
         else:
             indices = (offsets(step) if per_offset else None) or [...]
             buffer = np.empty(step.shape, given.dtype)
         stages.append((step, indices, buffer))
         given = buffer
     stages[-1] = (*stages[-1][:2], None)  # out
-    names = {"run_stages": run_stages, "stages": stages, "x": x, "out": out}
-    return Call(label, "run_stages(stages, x, out)", [names], fresh=False)
+    return stages
 
 
 def run_stages(stages, x, out):
@@ -81,8 +122,24 @@ def run_stages(stages, x, out):
             target[indices[0]] = x
         elif isinstance(step, Crop):
             target[...] = x[indices[0]]
+        elif isinstance(step, Reverse):
+            target = x[step.index]
+        elif isinstance(step, Lookup):
+            look_up(step, x, target)
         else:
             destination, source = target.reshape(step.transposed), x.reshape(step.split).transpose(step.order)
             for index in indices:
                 destination[index] = source[index]
         x = target
+
+
+def look_up(step, x, out):
+    if step.is_flip:
+        np.bitwise_xor(x, 128, out=out.view(np.uint8))
+    elif len(step.tables) == 1:
+        out[...] = step.tables[0].take(x)  # faster than take's own out=
+    else:
+        for channel, table in enumerate(step.tables):
+            index = (*(slice(None),) * step.axis, channel)
+            out[index] = table.take(x[index])
+    return out
