@@ -118,6 +118,18 @@ def test_budget_of_avx2(case, nbytes, k):
     assert budget.budget(case, nbytes, "avx2") == k
 
 
+@pytest.mark.parametrize(("instruction_set", "k"), [("avx512vbmi", 1.5), ("avx2", 3.0), ("portable", None),
+                                                    ("neon", None)])
+@pytest.mark.parametrize("nbytes", [64, 512 * KIB - 1, 2 * MIB, 64 * MIB])
+def test_budget_of_preprocessing(instruction_set, k, nbytes):
+    assert budget.budget(cases.find("imagenet_640_nhwc"), nbytes, instruction_set) == k
+
+
+def test_overhead_of_preprocessing_is_a_microsecond():
+    assert {operator: budget.overhead(operator) for operator in ("preprocess", "pack_vect_c", "space_to_depth")} == {
+        "preprocess": 1e-6, "pack_vect_c": 0.5e-6, "space_to_depth": 0.5e-6}
+
+
 @pytest.mark.parametrize("instruction_set", ["portable", "neon"])
 def test_no_budget_for_other_instruction_sets(instruction_set):
     assert budget.budget(FRAME, MIB, instruction_set) is None
@@ -145,7 +157,7 @@ def test_named_cases_have_budgets_of_the_table():
 
 # ---- recipes, and NumPy's way with them
 
-SMALL_ENOUGH = [case for case in cases.CASES if cases.input_nbytes(case) <= 8 * MIB]
+SMALL_ENOUGH = [case for case in cases.NAMED if cases.input_nbytes(case) <= 8 * MIB]
 
 
 @pytest.mark.parametrize("case", SMALL_ENOUGH, ids=lambda case: case.name)
@@ -159,6 +171,36 @@ def test_recipes_of_random_cases(rng):
         check_recipe(case, rng)
 
 
+def preprocess(shape, **arguments):
+    return cases.Case("made_up", "preprocess", shape, "uint8", {"scale": 1 / 255, **arguments})
+
+
+@pytest.mark.parametrize("made_up", [
+    # An odd margin, another grey level, three tables, planes in, and spare lanes that hold 0 whatever the padding.
+    preprocess((2, 3, 5, 3), size=8, block_size=2, pad_value=7, mean=(0.1, 0.2, 0.3), data_format="NCHW_VECT_C",
+               vect=8),
+    preprocess((1, 3, 4, 6), size=(8, 6), input_format="NCHW", data_format="NHWC", reverse_channels=True, zero_point=9,
+               std=(1, 2, 3), block_size=2, mode="CRD"),
+    preprocess((1, 3, 4, 6), input_format="NCHW", data_format="NCHW", zero_point=-128),
+    preprocess((2, 4, 6, 3), zero_point=-128, rescale=1 / 128, dtype="int8", data_format="NCHW", mode="focus",
+               block_size=2, reverse_channels=True),
+    preprocess((1, 5, 3, 1), data_format="NCHW", dtype="uint8"),
+])  # fmt: skip
+def test_recipe_of_preprocessing(made_up, rng):
+    check_recipe(made_up, rng)
+
+
+def test_one_table_is_enough_where_all_are_the_same():
+    lookups = {name: next(step for step in recipe.recipe(cases.find(name)) if isinstance(step, recipe.Lookup))
+               for name in ("model_input_640_nhwc", "mobilenet_640_s2d_b4_nchw", "imagenet_640_planes_s2d_nchw")}
+    assert [len(step.tables) for step in lookups.values()] == [1, 1, 3]
+    assert [step.is_flip for step in lookups.values()] == [True, False, False]
+    assert [step.axis for step in lookups.values()] == [3, 3, 1]
+    flip, other, _ = lookups.values()
+    np.testing.assert_array_equal(flip.tables[0], np.arange(-128, 128, dtype=np.int8), strict=True)
+    assert other.tables[0, [0, 255]].tolist() == [-128, 127]
+
+
 def check_recipe(case, rng):
     x = np.ascontiguousarray(cases.make_input(case, rng))
     expected = case.call(s2dq.reference, x)
@@ -168,18 +210,28 @@ def check_recipe(case, rng):
         assert worker.what_is_wrong(call, expected, x) is None, (case, call.label)
 
 
-@pytest.mark.parametrize("name", peers.NAMES)
-def test_peer_gives_what_the_reference_gives(name):
-    """Each peer that is installed, in a process of its own, on small cases of every operator."""
-    if peers.versions(name) is None:
-        pytest.skip(f"{name} is not installed")
+@pytest.mark.parametrize("peer", peers.NAMES)
+def test_peer_gives_what_the_reference_gives(peer):
+    """Each peer that is installed, in a process of its own, on small cases of every operator that it is asked for."""
+    if peers.versions(peer) is None:
+        pytest.skip(f"{peer} is not installed")
     names = ["tiny_s2d_nhwc", "tiny_d2s_nchw_crd", "deeplab_rate6_int8", "deeplab_rate6_int8_undo", "tiny_pack_v4",
-             "tiny_unpack_v4", "yolov2_passthrough_26", "rgb_640_to_int8x4", "camera_640_to_int8x32"]
-    job = {"peer": name, "cases": names, "threads": 1, "seconds": 0}
+             "tiny_unpack_v4", "yolov2_passthrough_26", "rgb_640_to_int8x4", "camera_640_to_int8x32",
+             "imagenet_224_nhwc", "model_input_640_s2d_int8x4", "imagenet_480x640_letterboxed_bgr_nchw",
+             "imagenet_640_planes_s2d_nchw", "mobilenet_640_s2d_b4_nchw"]
+    names = [name for name in names if peers.serves(peer, cases.find(name).operator)]
+    job = {"peer": peer, "cases": names, "threads": 1, "seconds": 0}
     results = runner.run_peer(job, sys.executable, runner.pinned_cpus(1), lambda text: None)
     assert list(results) == names
     for result in results.values():
         assert "problems" not in result and {"out", "fresh"} & result.keys(), result
+
+
+def test_peers_are_asked_for_what_they_have():
+    assert {name for name in peers.NAMES if peers.serves(name, "pack_vect_c")} == set(peers.NAMES) - {"opencv"}
+    assert {name for name in peers.NAMES if peers.serves(name, "preprocess")} == {
+        "numpy", "torch", "openvino", "jax", "numba", "opencv"}
+    assert peers.serves("s2dq", "preprocess") and peers.serves("s2dq", "space_to_depth")
 
 
 def test_every_peer_is_a_module_that_needs_nothing_to_be_imported():
@@ -245,8 +297,17 @@ def test_s2dq_is_called_as_a_user_would():
         np.testing.assert_array_equal(names["x"], sets[0]["x"], strict=True)
 
 
-def test_a_crop_stays_a_crop_for_s2dq():
-    case = cases.find("camera_crop_640_of_1080p")
+def test_a_preprocessor_is_made_beforehand():
+    case = cases.find("imagenet_480x640_letterboxed_bgr_nchw")
+    out, fresh = peers.load("s2dq").calls(case, cases.make_input(case, np.random.default_rng(0)))
+    assert (out.statement, fresh.statement) == ("pre(x, out=out)", "pre(x)")
+    assert all(names["pre"] == s2dq.Preprocessor(**case.arguments) for names in out.names)
+    assert out.names[0]["out"].shape == (1, 3, 640, 640)
+
+
+@pytest.mark.parametrize("name", ["camera_crop_640_of_1080p", "model_input_640_of_1080p"])
+def test_a_crop_stays_a_crop_for_s2dq(name):
+    case = cases.find(name)
     out, _ = peers.load("s2dq").calls(case, cases.make_input(case, np.random.default_rng(0)))
     assert not any(names["x"].flags.c_contiguous for names in out.names)
 
@@ -394,6 +455,9 @@ def row(name="a", nbytes=2 * MIB, k=1.3, out=(12.0, 1.2), fresh=(13.0, 1.3), cop
     (row(out=(13.5, 1.35)), []),  # 1.3 copies are 13 us, and half a microsecond
     (row(out=(13.6, 1.36)), ["over budget"]),
     (row(out=(99.0, 9.9), k=None), []),
+    # 1.5 copies are 15 us, and a microsecond.
+    (row(out=(15.9, 1.59), fresh=(16.0, 1.6), k=1.5, operator="preprocess"), []),
+    (row(out=(16.1, 1.61), fresh=(16.0, 1.6), k=1.5, operator="preprocess"), ["over budget"]),
     # Behind: more than 5 % by the clock and in copies, and like is compared with like.
     (row(numpy={"out": (11.0, 1.1)}), ["behind numpy"]),
     (row(numpy={"out": (11.5, 1.15)}), []),
@@ -445,6 +509,22 @@ def test_promises_of_all_cases():
     assert verdict.promises([row(nbytes=100 * KIB)]) == []
 
 
+def test_promises_and_means_are_of_what_only_moves():
+    rows = [row(nbytes=2 * MIB, out=(1.0, 1.0))]
+    more = [*rows, row("imagenet_640_nhwc", 2 * MIB, out=(9.0, 9.0), operator="preprocess")]
+    assert verdict.promises(more) == verdict.promises(rows) != []
+    assert verdict.groups(more) == verdict.groups(rows)
+    assert verdict.preprocessing_groups(rows) == []
+    assert [title for title, *_ in verdict.operator_groups(more)] == ["space_to_depth", "preprocess"]
+
+
+def test_preprocessing_is_grouped_by_the_layout_of_the_result():
+    names = ("imagenet_640_int8x4", "model_input_480x640_letterboxed", "imagenet_640_nhwc")
+    rows = [row(name, operator="preprocess") for name in names]
+    assert [(title, [one["name"] for one in found]) for title, found in verdict.preprocessing_groups(rows)] == [
+        ("NHWC", list(names[1:])), ("NCHW_VECT_C", [names[0]]), ("all", list(names))]
+
+
 # ---- reports
 
 
@@ -465,6 +545,22 @@ def fixture():
                "date": "2026-01-31"}
     return {"machine": machine, "settings": {"threads": 1, "quick": False, "confirm": False},
             "peers": {"numpy": {"numpy": "2.4.6"}, "jax": {"jax": "0.10.2", "jaxlib": "0.10.2"}}, "cases": rows}
+
+
+def with_preprocessing():
+    """The same after two frames, for which OpenCV is asked and JAX is not able."""
+    result = fixture()
+    rows = [
+        row("imagenet_640_nhwc", 2 * MIB, 1.5, out=(30.0, 1.0), fresh=(36.0, 1.2), copy=30.0, operator="preprocess",
+            opencv={"out": (900.0, 30.0)}, numpy={"out": (1200.0, 40.0), "fresh": (1500.0, 50.0)}),
+        row("imagenet_640_nchw_uint8", 2 * MIB, 1.5, out=(48.0, 1.6), fresh=(54.0, 1.8), copy=30.0,
+            operator="preprocess", opencv={"out": (1080.0, 36.0)}, numpy={"out": (1260.0, 42.0)}),
+    ]
+    for one in rows:
+        one["runs"][0]["jax"] = {"cannot": "NotImplementedError: no"}
+    result["peers"]["opencv"] = {"opencv-python": "5.0.0"}
+    result["cases"] += rows
+    return result
 
 
 REPORT = """\
@@ -498,6 +594,42 @@ us of the slowest call with 64 bytes: 0.40 (limit 0.80)
 
 def test_report():
     assert "\n".join(report.lines_of(fixture())) + "\n" == REPORT
+
+
+REPORT_OF_PREPROCESSING = """
+preprocessing, copies, geometric means  cases  out=  fresh  best peer  lead  copy GB/s
+NHWC                                        1  1.00   1.20         30    30         70
+NCHW                                        1  1.60   1.80         36  22.5         70
+all                                         2  1.26   1.47       32.9    26         70
+
+peer    cases  copies  s2dq there  wrong  cannot
+numpy       2      41        1.26      0       0
+jax         0                          0       2
+opencv      2    32.9        1.26      0       0
+
+copies from 1 MiB up, geometric mean: 1.28 (limit 1.20)  MISSED
+us of the slowest call with 64 bytes: 0.40 (limit 0.80)
+2 of 5 cases fail:
+  upscaled: over budget, behind jax; 45 us, 1.50 copies
+  imagenet_640_nchw_uint8: over budget; 48 us, 1.60 copies
+"""
+
+
+def test_report_of_preprocessing_is_apart():
+    text = "\n".join(report.lines_of(with_preprocessing())) + "\n"
+    assert text.endswith(REPORT_OF_PREPROCESSING)
+    of_the_others = REPORT.partition("copies, geometric means")[2].partition("\ncopies from")[0]
+    assert of_the_others in text
+    assert "did nothing" not in text
+
+
+def test_report_of_preprocessing_alone():
+    result = with_preprocessing()
+    del result["cases"][:3]
+    lines = list(report.lines_of(result))
+    assert not any(line.startswith("copies, geometric means") for line in lines)
+    assert "jax did nothing: NotImplementedError: no" in lines
+    assert lines[-2] == "1 of 2 cases fail:"
 
 
 def test_report_says_what_a_random_case_is():
@@ -550,6 +682,34 @@ def test_readme_section():
     assert section.endswith("](docs/speed.png)")
 
 
+PREPROCESSING_SECTION = """
+| **all** |  | 3 | 1.88 | 2.09 | 3.12 | 1.60 | tiny 4.00 |
+
+| `Preprocessor` to | cases | s2dq | fresh result | best peer | lead | slowest case |
+|---|---|---|---|---|---|---|
+| NHWC | 1 | 1.00 | 1.20 | 30 | 30 | imagenet_640_nhwc 1.00 |
+| NCHW | 1 | 1.60 | 1.80 | 36 | 22.5 | imagenet_640_nchw_uint8 1.60 |
+| **all** | 2 | 1.26 | 1.47 | 32.9 | 26 | imagenet_640_nchw_uint8 1.60 |
+
+All figures"""
+
+
+def test_readme_section_has_preprocessing_in_a_table_of_its_own():
+    section = readme.section(with_preprocessing())
+    assert section.startswith(SECTION) and PREPROCESSING_SECTION in section
+    assert ": numpy 15.3 (3), jax 1.83 (2).\n" in section
+    assert ("\nPeers in preprocessing, each in copies over the cases it can run (their number): numpy 41 (2), "
+            "opencv 32.9 (2).\n") in section
+    assert "\n| imagenet_640_nchw_uint8 | 2 MiB | 1.60 | over budget | opencv 36 |\n" in section
+
+
+def test_readme_section_of_preprocessing_alone():
+    result = with_preprocessing()
+    del result["cases"][:3]
+    section = readme.section(result)
+    assert "`space_to_depth`" not in section and "\n| NHWC | 1 | 1.00 |" in section
+
+
 def test_readme_section_without_losses():
     result = fixture()
     del result["cases"][2]
@@ -573,8 +733,11 @@ def test_readme_is_what_the_script_makes_of_the_result_in_docs():
 
 def test_result_in_docs_is_of_every_case_and_peer():
     result = runner.load(ROOT / "docs" / "speed.json")
-    assert [one["name"] for one in result["cases"]] == [case.name for case in cases.CASES]
-    assert set(result["peers"]) == set(peers.NAMES)
+    operators = {one["operator"] for one in result["cases"]}
+    assert {case.operator for case in cases.CASES} <= operators
+    assert [one["name"] for one in result["cases"]] == [case.name for case in cases.NAMED if case.operator in operators]
+    asked = {peer for peer in peers.NAMES if any(peers.serves(peer, operator) for operator in operators)}
+    assert set(result["peers"]) == asked
 
 
 def test_json_round_trip(tmp_path):
@@ -659,8 +822,29 @@ def test_confirm_measures_failed_cases_again(monkeypatch):
     assert verdict.fails(result["cases"][0]) == []
 
 
+def test_a_peer_is_asked_for_the_operators_that_it_has(monkeypatch):
+    asked = {}
+
+    def run_peer(job, interpreter, cpus, progress):
+        asked[job["peer"]] = job["cases"]
+        return {name: {"nbytes": 2 * MIB, "copy": 10.0, "out": timed(10.0, 1.0), "fresh": timed(10.0, 1.0)}
+                for name in job["cases"]}
+
+    monkeypatch.setattr(runner, "run_peer", run_peer)
+    monkeypatch.setattr(runner, "versions_of", lambda peer, interpreters: {peer: "1"})
+    monkeypatch.setattr(runner, "describe_machine", lambda *args: {"instruction set": "avx2"})
+    names = ["mask_512", "imagenet_640_nhwc"]
+    result = runner.run(names, ["numpy", "litert", "opencv"])
+    assert asked == {"s2dq": names, "numpy": names, "litert": names[:1], "opencv": names[1:]}
+    moved, looked_up = result["cases"]
+    assert list(moved["runs"][0]) == ["s2dq", "numpy", "litert"]
+    assert list(looked_up["runs"][0]) == ["s2dq", "numpy", "opencv"]
+    assert (looked_up["operator"], looked_up["k"]) == ("preprocess", 3.0)
+
+
 @pytest.mark.parametrize(("arguments", "expected"), [
-    ({}, [case.name for case in cases.CASES]),
+    ({}, [case.name for case in cases.NAMED]),
+    ({"pattern": "imagenet_1080p_n*"}, ["imagenet_1080p_nhwc", "imagenet_1080p_nchw"]),
     ({"quick": True}, list(runner.QUICK)),
     ({"pattern": "tiny_*b"}, ["tiny_s2b"]),
     ({"quick": True, "pattern": "tiny_b2s"}, ["tiny_b2s"]),
@@ -674,7 +858,7 @@ def test_choice_of_cases(arguments, expected):
 
 def test_quick_cases_span_the_operators():
     chosen = [cases.find(name) for name in runner.QUICK]
-    assert {case.operator for case in chosen} == {case.operator for case in cases.CASES}
+    assert {case.operator for case in chosen} == {case.operator for case in cases.NAMED}
     assert max(map(cases.input_nbytes, chosen)) <= 8 * MIB
 
 

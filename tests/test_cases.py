@@ -50,7 +50,8 @@ def test_random_case_gives_what_the_reference_gives(index, rng):
 def test_preprocessing_case_gives_what_the_reference_gives(case, rng):
     frames = cases.make_input(case, rng)
     expected = case.call(s2dq.reference, frames)
-    out = np.full(expected.shape, 0xA5 - 256, expected.dtype)
+    out = np.empty(expected.shape, expected.dtype)
+    out.view(np.uint8).fill(0xA5)
 
     assert s2dq.Preprocessor(**case.arguments)(frames, out=out) is out
     np.testing.assert_array_equal(out, expected, strict=True)
@@ -131,6 +132,21 @@ def test_packing_covers_both_layouts_and_word_sizes():
     assert {argument(case, "vect") for case in group} >= {4, 8, 16, 32}
     assert any("ragged" in case.tags for case in group)
     assert {case.shape[-1] for case in of_operator("unpack_vect_c")} >= {4, 32}
+
+
+def test_preprocessing_cases_cover_what_frames_and_models_ask_for():
+    frames = cases.PREPROCESSING
+    assert len(frames) >= 25 and cases.NAMED == (*cases.CASES, *frames)
+    assert {case.operator for case in frames} == {"preprocess"} and {case.dtype for case in frames} == {"uint8"}
+    layouts = {(argument(case, "data_format") or "NHWC", argument(case, "block_size") or 1) for case in frames}
+    assert {(layout, block) for layout in ("NHWC", "NCHW") for block in (1, 2, 4)} <= layouts
+    assert {("NCHW_VECT_C", 1), ("NCHW_VECT_C", 2), ("NCHW_VECT_C", 4)} <= layouts
+    three_tables = {case.shape for case in frames if argument(case, "std") and isinstance(argument(case, "std"), tuple)}
+    assert {(1, 640, 640, 3), (1, 1080, 1920, 3), (32, 224, 224, 3)} <= three_tables
+    for name, values in (("vect", {None, 32}), ("dtype", {None, "uint8"}), ("reverse_channels", {None, True}),
+                         ("mean", {None, 0.5, cases.IMAGENET["mean"]}), ("input_format", {None, "NCHW"})):
+        assert {argument(case, name) for case in frames} == values
+    assert {bool(argument(case, "size")) for case in frames} == {True, False}
 
 
 def test_random_cases_are_the_same_for_the_same_seed():

@@ -12,7 +12,21 @@ from pathlib import Path
 
 from . import chart, runner
 from .report import headline, number, short, size
-from .verdict import COPIES, best_of_peers, closest, copies, fails, mean, operator_groups, promises, timed
+from .verdict import (
+    COPIES,
+    KINDS,
+    best_of_peers,
+    closest,
+    copies,
+    fails,
+    mean,
+    operator_groups,
+    preprocessing,
+    preprocessing_groups,
+    promises,
+    rearranging,
+    timed,
+)
 
 BEGIN, END = "<!-- speed: begin; written by python -m s2dq.bench.readme -->", "<!-- speed: end -->"
 DEFAULTS = ("docs/speed.json", "README.md", "docs/speed.png")
@@ -37,12 +51,12 @@ def with_section(text, section):
 
 
 def section(result, picture="docs/speed.png"):
-    """Machine, table by operator and size, what is promised of all cases, losses, picture."""
+    """Machine, table by operator and size, that of preprocessing, what is promised of all cases, losses, picture."""
     return "\n".join([
         f"{headline(result)}:",
         "",
         *summary(result["cases"]),
-        "",
+        *preprocessing_summary(result["cases"]),
         *notes(result),
         "",
         *losses(result["cases"]),
@@ -52,39 +66,58 @@ def section(result, picture="docs/speed.png"):
 
 
 def summary(rows):
-    yield "| | output | cases | s2dq | fresh result | best peer | lead | slowest case |"
-    yield "|---|---|---|---|---|---|---|---|"
-    groups = [(f"`{operator}`", size, cases) for operator, size, cases in operator_groups(rows)]
-    for name, size_class, cases in [*groups, ("**all**", "", timed(rows))]:
-        slowest = max(cases, key=lambda row: copies(row, "out"))
-        peers = [best_of_peers(row["runs"][0]) for row in cases]
-        leads = [peer[3] for row in cases if (peer := closest(row["runs"][0]))]
-        figures = [mean(copies(row, "out") for row in cases), mean(copies(row, "fresh") for row in cases), mean(peers),
-                   mean(leads)]
-        yield (f"| {name} | {size_class} | {len(cases)} | {' | '.join(map(number, figures))} "
-               f"| {slowest['name']} {number(copies(slowest, 'out'))} |")
+    """The table of what only moves, by operator and size."""
+    groups = [(f"`{operator}` | {size}", found) for operator, size, found in operator_groups(rearranging(rows))]
+    if groups:
+        yield from table("| | output |", [*groups, ("**all** | ", timed(rearranging(rows)))])
+
+
+def preprocessing_summary(rows):
+    """The table of `Preprocessor`, by layout of the result."""
+    groups = preprocessing_groups(rows)
+    if groups:
+        yield from table("| `Preprocessor` to |", [*groups[:-1], ("**all**", groups[-1][1])])
+
+
+def table(head, groups):
+    head += " cases | s2dq | fresh result | best peer | lead | slowest case |"
+    yield head
+    yield "|" + "---|" * (head.count("|") - 1)
+    for title, rows in groups:
+        yield f"| {title} | {cells(rows)} |"
+    yield ""
+
+
+def cells(rows):
+    """Number of cases, means and the slowest case."""
+    slowest = max(rows, key=lambda row: copies(row, "out"))
+    peers = [best_of_peers(row["runs"][0]) for row in rows]
+    leads = [peer[3] for row in rows if (peer := closest(row["runs"][0]))]
+    figures = [mean(copies(row, "out") for row in rows), mean(copies(row, "fresh") for row in rows), mean(peers),
+               mean(leads)]
+    return f"{len(rows)} | {' | '.join(map(number, figures))} | {slowest['name']} {number(copies(slowest, 'out'))}"
 
 
 def notes(result):
     rows = result["cases"]
-    tried = ", ".join(f"{peer} {number(own)} ({count})" for peer, own, count in peer_means(result))
     yield ("All figures but the lead are times in copies, geometric means over the cases: a *copy* is `np.copyto` of "
            "as many bytes as the output has, timed in turn with the call in the same process. *s2dq* writes into "
            "`out=`; the *best peer* is the fastest library of each case, by any of its calls. *Lead* compares like "
            "with like: peers that write into an existing array with `out=`, the others with a fresh result.")
-    if tried:
-        yield ""
-        yield f"Peers, each in copies over the cases it can run (their number): {tried}."
+    for title, chosen in (("Peers", rearranging(rows)), ("Peers in preprocessing", preprocessing(rows))):
+        if tried := ", ".join(f"{peer} {number(own)} ({count})" for peer, own, count in peer_means(result, chosen)):
+            yield ""
+            yield f"{title}, each in copies over the cases it can run (their number): {tried}."
     figures = [f"{what}: {number(figure)}" for what, figure, _ in promises(rows)]
     if figures:
         yield ""
-        yield f"Over all cases: {'; '.join(figures)}."
+        yield f"Over all cases that only move: {'; '.join(figures)}."
 
 
-def peer_means(result):
+def peer_means(result, rows):
     for peer in result["peers"]:
-        own = [min(found[kind][COPIES] for kind in ("out", "fresh") if kind in found) for row in result["cases"]
-               if "out" in (found := row["runs"][0][peer]) or "fresh" in found]
+        found = [row["runs"][0].get(peer, {}) for row in rows]
+        own = [min(one[kind][COPIES] for kind in KINDS if kind in one) for one in found if one.keys() & set(KINDS)]
         if own:
             yield peer, mean(own), len(own)
 

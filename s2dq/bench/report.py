@@ -14,27 +14,30 @@ from .verdict import (
     groups,
     losses,
     mean,
+    preprocessing,
+    preprocessing_groups,
     promises,
     rate,
+    rearranging,
     timed,
 )
 
 
 def lines_of(result):
-    """The report: machine, one line per case, means, peers, promises, losses."""
+    """The report: machine, one line per case, means and peers, those of preprocessing apart, promises, losses."""
     rows = result["cases"]
     yield from header(result)
     yield ""
     yield from table(["case", "output", "out=", "fresh", "k", "best peer", "copies", "lead", ""], map(cells, rows))
     yield ""
-    yield from table(["copies, geometric means", "cases", "out=", "fresh", "best peer", "lead", "copy GB/s"],
-                     (mean_cells(*group) for group in groups(rows)))
-    if result["peers"]:
-        yield ""
-        yield from table(["peer", "cases", "copies", "s2dq there", "wrong", "cannot"],
-                         (peer_cells(peer, rows) for peer in result["peers"]))
-        yield from idle_lines(result)
-    yield ""
+    for title, found, chosen in (("copies", groups(rows), rearranging(rows)),
+                                 ("preprocessing, copies", preprocessing_groups(rows), preprocessing(rows))):
+        if found:
+            yield from table([f"{title}, geometric means", "cases", "out=", "fresh", "best peer", "lead", "copy GB/s"],
+                             (mean_cells(*group) for group in found))
+            yield ""
+            yield from peer_lines(result, chosen)
+    yield from idle_lines(result)
     for what, figure, limit in promises(rows):
         yield f"{what}: {number(figure)} (limit {number(limit)}){'' if figure <= limit else '  MISSED'}"
     yield from problem_lines(rows)
@@ -85,20 +88,29 @@ def mean_cells(title, rows):
             number(mean(peers)), number(mean(leads)), f"{median(map(rate, rows)):.0f}"]
 
 
+def peer_lines(result, rows):
+    """The table of the peers that are asked for any of these rows, and an empty line."""
+    asked = [peer for peer in result["peers"] if any(peer in row["runs"][0] for row in rows)]
+    if asked:
+        yield from table(["peer", "cases", "copies", "s2dq there", "wrong", "cannot"],
+                         (peer_cells(peer, rows) for peer in asked))
+        yield ""
+
+
 def peer_cells(peer, rows):
-    rows = timed(rows)
-    own = [(row, result) for row in rows if (result := row["runs"][0][peer]).keys() & set(KINDS)]
+    asked = [row for row in timed(rows) if peer in row["runs"][0]]
+    own = [(row, result) for row in asked if (result := row["runs"][0][peer]).keys() & set(KINDS)]
     best = [min(result[kind][COPIES] for kind in KINDS if kind in result) for _, result in own]
-    wrong = sum(any("wrong" in text for text in row["runs"][0][peer].get("problems", {}).values()) for row in rows)
+    wrong = sum(any("wrong" in text for text in row["runs"][0][peer].get("problems", {}).values()) for row in asked)
     return [peer, str(len(own)), number(mean(best)), number(mean(copies(row, "out") for row, _ in own)), str(wrong),
-            str(len(rows) - len(own))]
+            str(len(asked) - len(own))]
 
 
 def idle_lines(result):
-    """Why a peer has done nothing at all."""
+    """Why a peer has done nothing at all of what it has been asked for."""
     for peer in result["peers"]:
-        own = [row["runs"][0][peer] for row in result["cases"]]
-        if not any(found.keys() & set(KINDS) for found in own):
+        own = [row["runs"][0][peer] for row in result["cases"] if peer in row["runs"][0]]
+        if own and not any(found.keys() & set(KINDS) for found in own):
             reason = next((found["cannot"] for found in own if "cannot" in found), "wrong results")
             yield f"{peer} did nothing: {reason}"
 

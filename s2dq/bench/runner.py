@@ -39,6 +39,7 @@ QUICK = (
     "full_hd_s2d_nhwc", "camera_640_to_nchw", "feature_map_7_c1024", "espcn_x3_1080p", "mobile_sr_x2_540p_crd",
     "quicksrnet_x4_512", "deeplab_rate6_int8", "video_dilation2", "wavenet_dilation8_undo",
     "feature_map_56_c64_to_int8x4", "rgb_640_to_int8x4", "feature_map_56_c256_from_int8x32",
+    "model_input_640_s2d_nhwc", "imagenet_640_nchw_uint8",
 )  # fmt: skip
 
 THREAD_VARIABLES = (
@@ -61,26 +62,31 @@ def run(names, wanted, *, threads=1, quick=False, confirm=False, interpreters=No
     machine = describe_machine(threads, cpus)
 
     def measure(chosen, peer):
+        chosen = [name for name in chosen if peers.serves(peer, cases.find(name).operator)]
         job = {"peer": peer, "cases": chosen, "threads": threads,
                "seconds": seconds["s2dq" if peer == "s2dq" else "peer"]}
         return run_peer(job, interpreters.get(peer, sys.executable), cpus, progress)
 
     first = {peer: measure(names, peer) for peer in ("s2dq", *found)}
-    rows = [describe_case(name, {peer: results[name] for peer, results in first.items()}, machine["instruction set"])
-            for name in names]
+    rows = [describe_case(name, results_of(name, first), machine["instruction set"]) for name in names]
     again = [row["name"] for row in rows if fails(row)] if confirm else []
     if again:
         second = {peer: measure(again, peer) for peer in first}
         for row in rows:
             if row["name"] in again:
-                row["runs"].append({peer: results[row["name"]] for peer, results in second.items()})
+                row["runs"].append(results_of(row["name"], second))
     settings = {"threads": threads, "quick": quick, "confirm": confirm, "seconds per case": seconds}
     return {"machine": machine, "settings": settings, "peers": found, "cases": rows}
 
 
+def results_of(name, results):
+    """What each peer that has been asked for the case says of it."""
+    return {peer: own[name] for peer, own in results.items() if name in own}
+
+
 def choose_cases(*, quick=False, pattern=None, random=0, seed=0):
     """The names of the cases to run: all, the quick ones, those that match, and so many drawn at random."""
-    names = list(QUICK) if quick and pattern is None else [case.name for case in cases.CASES]
+    names = list(QUICK) if quick and pattern is None else [case.name for case in cases.NAMED]
     if pattern is not None:
         names = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
     elif random:

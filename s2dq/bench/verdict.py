@@ -3,13 +3,27 @@
 A call with `out=` is compared with peers that write into an existing array, a fresh result with peers that give one;
 each peer counts with its fastest call of that kind. s2dq is *behind* a peer if it takes more than 5 % longer both by
 the clock and in copies: the two were measured in different processes, whose copies can differ by more than that. It
-is *over* its budget if the call with `out=` takes longer than k copies and half a microsecond. A case *fails* if it
-is over or behind in every run that it has.
+is *over* its budget if the call with `out=` takes longer than k copies and the overhead of its operator. A case
+*fails* if it is over or behind in every run that it has.
+
+What is said of all cases together is said of those that only move; preprocessing has means of its own.
 """
 
 from statistics import geometric_mean, median
 
-from .budget import BEHIND, FRESH, MEAN_FROM_1_MIB, MEDIAN_TO_1_MIB, MIB, OVERHEAD, SIZE_CLASSES, SMALL_CALL, size_class
+from . import cases
+from .budget import (
+    BEHIND,
+    FRESH,
+    MEAN_FROM_1_MIB,
+    MEDIAN_TO_1_MIB,
+    MIB,
+    OVERHEAD,
+    SIZE_CLASSES,
+    SMALL_CALL,
+    overhead,
+    size_class,
+)
 
 KINDS = ("out", "fresh")
 US, COPIES, LOW, HIGH, SAMPLES, HOW = range(6)  # of what a result says of a call
@@ -31,7 +45,7 @@ def losses(row, run):
 
 
 def is_over(row, own):
-    return row["k"] is not None and own["out"][US] > row["k"] * own["copy"] + OVERHEAD * 1e6
+    return row["k"] is not None and own["out"][US] > row["k"] * own["copy"] + overhead(row["operator"]) * 1e6
 
 
 def k_of(own):
@@ -79,14 +93,32 @@ def timed(rows):
     return [row for row in rows if copies(row, "out") is not None]
 
 
+def rearranging(rows):
+    """The rows that only move."""
+    return [row for row in rows if row["operator"] != "preprocess"]
+
+
+def preprocessing(rows):
+    return [row for row in rows if row["operator"] == "preprocess"]
+
+
 def groups(rows):
-    """(title, rows) by size class, by operator and of all rows."""
-    rows = timed(rows)
+    """(title, rows) by size class, by operator and of all rows, as far as they only move."""
+    rows = rearranging(timed(rows))
     sizes = [(name, [row for row in rows if size_class(row["nbytes"]) == name]) for _, name in SIZE_CLASSES]
     operators = [(name, [row for row in rows if row["operator"] == name])
                  for name in dict.fromkeys(row["operator"] for row in rows)]
     large = [("from 1 MiB", [row for row in rows if row["nbytes"] >= MIB])]
     return [(title, chosen) for title, chosen in [*sizes, *operators, *large, ("all", rows)] if chosen]
+
+
+def preprocessing_groups(rows):
+    """(title, rows) of preprocessing by the layout of the result, and of all of it."""
+    rows = preprocessing(timed(rows))
+    layouts = {layout: [] for layout in ("NHWC", "NCHW", "NCHW_VECT_C")}
+    for row in rows:
+        layouts[cases.find(row["name"]).arguments.get("data_format", "NHWC")].append(row)
+    return [(title, chosen) for title, chosen in [*layouts.items(), ("all", rows)] if chosen]
 
 
 def operator_groups(rows):
@@ -101,7 +133,7 @@ def operator_groups(rows):
 
 def promises(rows):
     """(what, figure, limit) of what is promised of all cases together; only what these rows can show."""
-    rows = timed(rows)
+    rows = rearranging(timed(rows))
     ratios = [(row["nbytes"], copies(row, "out"), row["runs"][0]["s2dq"]) for row in rows]
     from_1_mib = [ratio for nbytes, ratio, _ in ratios if nbytes >= MIB]
     to_1_mib = [k_of(own) for nbytes, _, own in ratios if size_class(nbytes) == "to 1 MiB"]

@@ -26,8 +26,16 @@ DISTRIBUTIONS = {
     "openvino": [("openvino",)],
     "jax": [("jax",), ("jaxlib",)],
     "numba": [("numba",), ("llvmlite",)],
+    "opencv": [("opencv-python", "opencv-python-headless", "opencv-contrib-python", "opencv-contrib-python-headless")],
 }
 NAMES = tuple(DISTRIBUTIONS)
+PREPROCESSING_ALONE = ("opencv",)
+REARRANGING_ALONE = ("tensorflow", "litert", "onnxruntime")  # what they have for lookups, OpenVINO has, too
+
+
+def serves(name, operator):
+    """Whether a peer is asked for cases of this operator."""
+    return name not in (REARRANGING_ALONE if operator == "preprocess" else PREPROCESSING_ALONE)
 
 
 def load(name):

@@ -1,8 +1,8 @@
-"""JAX: jnp.reshape and transpose, compiled by XLA for the CPU."""
+"""JAX: jnp.reshape and transpose, and indexing for lookups, compiled by XLA for the CPU."""
 
 import numpy as np
 
-from ..recipe import Move, Pad, recipe, slices_to_join, window
+from ..recipe import Lookup, Move, Pad, Reverse, recipe, slices_to_join, window
 from ..timing import Call
 
 
@@ -35,6 +35,19 @@ def run(steps, x):
             x = jnp.pad(x, step.margins, constant_values=step.value)
         elif isinstance(step, Move):
             x = x.reshape(step.split).transpose(step.order).reshape(step.shape)
+        elif isinstance(step, Reverse):
+            x = x[step.index]
+        elif isinstance(step, Lookup):
+            x = look_up(step, x)
         else:
             x = x[window(step, x.shape)]
     return x
+
+
+def look_up(step, x):
+    if step.is_flip:
+        return jax.lax.bitcast_convert_type(x ^ 128, step.tables.dtype)
+    levels = x.astype("int32")
+    if len(step.tables) > 1:
+        levels += step.offsets(x.ndim, "int32")
+    return jnp.asarray(step.tables.ravel()).at[levels].get(mode="promise_in_bounds")

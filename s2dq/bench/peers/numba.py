@@ -2,7 +2,8 @@
 as constants and larger extents as arguments, as in a function that is to serve more than one shape.
 
 Two nests, one that walks through the result in order and one that walks through the input. What no input goes to is
-filled first; indices outside of the padded or cropped array are skipped as soon as they are known.
+filled first; indices outside of the padded or cropped array are skipped as soon as they are known. Frames are looked
+up on the way.
 """
 
 import re
@@ -11,9 +12,13 @@ from math import prod
 
 import numpy as np
 
+from s2dq import reference
+
 from ..recipe import (
     DIMS,
     RANK,
+    Lookup,
+    as_space_to_depth,
     channels_of,
     deep_tokens,
     formats,
@@ -25,7 +30,7 @@ from ..recipe import (
 )
 from ..timing import Call
 
-CONSTANTS = {*range(9), 16, 32}
+CONSTANTS = {*range(9), 16, 32, 128}
 
 
 def set_up(threads):
@@ -36,15 +41,31 @@ def set_up(threads):
 
 
 def calls(case, x):
+    if case.operator == "preprocess":
+        return preprocess_calls(case, x)
     nest = batch_nest(case) if "block_shape" in case.arguments else depth_nest(case)
     bits = x.view(f"u{x.itemsize}")  # Numba's float16 cannot do much, but bits just move
-    fill = np.asarray(case.arguments.get("pad_value", 0), x.dtype).view(bits.dtype)[()]
-    shape = result_shape(recipe(case), x.shape)
-    orders = {"result's order": nest.result_order, "input's order": nest.input_order}
+    out = np.empty(result_shape(recipe(case), x.shape), bits.dtype)
     rank = 1 + len(case.arguments["block_shape"]) if "block_shape" in case.arguments else None
-    return [
-        nest_call(label, nest, order, bits, np.empty(shape, bits.dtype), fill, rank) for label, order in orders.items()
-    ]
+    views = [a if rank is None else a.reshape(*a.shape[:rank], prod(a.shape[rank:])) for a in (bits, out)]
+    fill = np.asarray(case.arguments.get("pad_value", 0), x.dtype).view(bits.dtype)[()]
+    return nest_calls(nest, {"x": views[0], "target": views[1], "fill": fill}, out)
+
+
+def preprocess_calls(case, x):
+    """As space_to_depth, every byte looked up; first comes a result that is all padding, where there is any."""
+    nest = depth_nest(as_space_to_depth(case))
+    step = next(step for step in recipe(case) if isinstance(step, Lookup))
+    index = nest.source.split(", ")
+    channel = index[step.axis]
+    if case.arguments.get("reverse_channels"):
+        index[step.axis] = f"{x.shape[step.axis] - 1} - ({channel})"
+    level = f"x[{', '.join(index)}]"
+    nest.value = f"{level} ^ 128" if step.is_flip else f"tables[{channel if len(step.tables) > 1 else 0}, {level}]"
+    nest.fill = "fill[i]"
+    fill = case.call(reference, np.full_like(x, case.arguments.get("pad_value", 114))).view(np.uint8)
+    out = np.empty_like(fill)
+    return nest_calls(nest, {"x": x, "target": out, "fill": fill.ravel(), "tables": step.tables.view(np.uint8)}, out)
 
 
 @dataclass
@@ -58,17 +79,22 @@ class Nest:
     input_order: list
     result_order: list
     is_filled: bool
+    value: str = ""  # what is made of the element, if it changes
+    fill: str = "fill"
 
 
-def nest_call(label, nest, order, x, out, fill, rank):
-    """`rank` is how many axes come before those that just ride along, where there are such."""
-    views = [a if rank is None else a.reshape(*a.shape[:rank], prod(a.shape[rank:])) for a in (x, out)]
-    text, extents = with_arguments(program(nest, order))
+def nest_calls(nest, arrays, out):
+    """A call for either order; `arrays` are the arguments x, target, fill and what else there is."""
+    orders = {"result's order": nest.result_order, "input's order": nest.input_order}
+    return [nest_call(label, program(nest, order, arrays), arrays, out) for label, order in orders.items()]
+
+
+def nest_call(label, text, arrays, out):
+    text, extents = with_arguments(text)
     scope = {}
     exec(text, scope)
-    names = {"function": numba.njit(scope["function"]), "x": views[0], "out": out, "target": views[1], "fill": fill,
-             **extents}
-    statement = f"function({', '.join(['x', 'target', 'fill', *extents])})"
+    names = {"function": numba.njit(scope["function"]), "out": out, **arrays, **extents}
+    statement = f"function({', '.join([*arrays, *extents])})"
     eval(statement, dict(names))  # compiles
     return Call(label, statement, [names], fresh=False)
 
@@ -78,14 +104,14 @@ def with_arguments(text):
     numbers = sorted({int(number) for number in re.findall(r"\b\d+\b", text)} - CONSTANTS)
     extents = {f"e{number}": number for number in numbers}
     text = re.sub(r"\b\d+\b", lambda match: match[0] if int(match[0]) in CONSTANTS else f"e{match[0]}", text)
-    return text.replace("(x, out, fill)", f"({', '.join(['x', 'out', 'fill', *extents])})", 1), extents
+    return text.replace("):", f"{''.join(f', {name}' for name in extents)}):", 1), extents
 
 
-def program(nest, order):
+def program(nest, order, parameters):
     """The source text of the function."""
-    lines = ["def function(x, out, fill):"]
+    lines = [f"def function({', '.join(parameters)}):"]
     if nest.is_filled:
-        lines += ["    flat = out.reshape(-1)", "    for i in range(flat.size):", "        flat[i] = fill"]
+        lines += ["    flat = target.reshape(-1)", "    for i in range(flat.size):", f"        flat[i] = {nest.fill}"]
     depth, opened, bound = 1, set(), set()
     for loop in order:
         lines.append("    " * depth + f"for {loop} in range({nest.extents[loop]}):")
@@ -98,7 +124,7 @@ def program(nest, order):
                 if extent is not None:
                     lines.append("    " * depth + f"if {name} >= 0 and {name} < {extent}:")
                     depth += 1
-    lines.append("    " * depth + f"out[{nest.target}] = x[{nest.source}]")
+    lines.append("    " * depth + f"target[{nest.target}] = {nest.value or f'x[{nest.source}]'}")
     return "\n".join(lines)
 
 

@@ -1,8 +1,10 @@
-"""OpenVINO: its four operators where they are the case, Transpose for everything; compiled for the CPU."""
+"""OpenVINO: its four operators where they are the case, Transpose for everything, Gather for
+lookups; compiled for the CPU.
+"""
 
 import numpy as np
 
-from ..recipe import Move, Pad, formats, recipe
+from ..recipe import Lookup, Move, Pad, Reverse, formats, recipe
 from ..timing import Call
 from . import those_that_work
 
@@ -68,8 +70,20 @@ def recipe_nodes(case, node, dtype):
             node = ops.reshape(node, ops.constant(np.int64(step.split)), False)
             node = ops.transpose(node, ops.constant(np.int64(step.order)))
             node = ops.reshape(node, ops.constant(np.int64(step.shape)), False)
+        elif isinstance(step, Reverse):
+            extent = node.output(0).shape[step.axis]
+            node = ops.gather(node, ops.constant(np.arange(extent)[::-1].astype("int32")), ops.constant(step.axis))
+        elif isinstance(step, Lookup):
+            node, dtype = look_up(step, node), step.tables.dtype
         else:
             starts, ends = np.int64(step.margins).T
             stops = np.int64(node.output(0).shape) - ends
             node = ops.slice(node, *(ops.constant(values) for values in (starts, stops, np.ones_like(starts))))
     return node
+
+
+def look_up(step, node):
+    levels = ops.convert(node, "i32")
+    if len(step.tables) > 1:
+        levels = ops.add(levels, ops.constant(step.offsets(len(node.output(0).shape), "int32")))
+    return ops.gather(ops.constant(step.tables.ravel()), levels, ops.constant(0))

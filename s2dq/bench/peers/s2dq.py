@@ -22,14 +22,21 @@ def set_up(threads):
 
 
 def calls(case, x):
+    if case.operator == "preprocess":
+        pre = s2dq.Preprocessor(**case.arguments)
+        return calls_of("pre(x", x, pre(x), {"pre": pre})
     positional = POSITIONAL[case.operator]
     arguments = ["x", *positional, *(f"{name}={name}" for name in case.arguments if name not in positional)]
     operator, arguments = getattr(s2dq, case.operator), ", ".join(arguments)
-    result = case.call(s2dq, x)
-    names = [{"operator": operator, **case.arguments, "x": x, "out": np.empty_like(result)}]
+    return calls_of(f"operator({arguments}", x, case.call(s2dq, x), {"operator": operator, **case.arguments})
+
+
+def calls_of(statement, x, result, names):
+    """The statement, which lacks its end, with `out=` and without."""
+    names = [{**names, "x": x, "out": np.empty_like(result)}]
     for _ in range(placements(result.nbytes) - 1):
         again = np.empty_like(x) if x.flags.c_contiguous else x
         again[...] = x
         names.append({**names[0], "x": again, "out": np.empty_like(result)})
-    return [Call("s2dq", f"operator({arguments}, out=out)", names, fresh=False),
-            Call("s2dq", f"operator({arguments})", names, fresh=True)]
+    return [Call("s2dq", f"{statement}, out=out)", names, fresh=False),
+            Call("s2dq", f"{statement})", names, fresh=True)]

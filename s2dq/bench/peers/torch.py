@@ -1,6 +1,6 @@
-"""PyTorch: pixel_shuffle and pixel_unshuffle, joined slices, and permute for everything."""
+"""PyTorch: pixel_shuffle and pixel_unshuffle, joined slices, permute for everything, and take for lookups."""
 
-from ..recipe import Move, Pad, offsets, recipe, slices_to_join, window
+from ..recipe import Lookup, Move, Pad, Reverse, is_one_transpose, offsets, recipe, slices_to_join, window
 from ..timing import Call
 from . import signed
 
@@ -21,16 +21,17 @@ def calls(case, x):
     if joined:
         names = {"cat": torch.cat, "indices": joined[0], "axis": joined[1], "x": tensor}
         found.append(Call("cat", "cat([x[index] for index in indices], axis)", [names], fresh=True, to_numpy=to_numpy))
-    if len(steps) == 1:
+    if len(steps) == 1 and isinstance(steps[0], Move):
         found += copy_calls(steps[0], tensor)
     return found
 
 
 def permute(steps, x):
-    if len(steps) == 1 and steps[0].must_copy:
+    if is_one_transpose(steps):
         names = {"x": x, "split": steps[0].split, "order": steps[0].order, "shape": steps[0].shape}
         statement = "x.view(split).permute(order).contiguous().view(shape)"
     else:
+        steps = [(step, tables_of(step, x.ndim)) for step in steps]
         names, statement = {"run": run, "steps": steps, "x": x}, "run(steps, x)"
     return Call("permute", statement, [names], fresh=True, to_numpy=to_numpy)
 
@@ -38,15 +39,36 @@ def permute(steps, x):
 def run(steps, x):
     """The recipe; the result is contiguous and new."""
     given = x
-    for step in steps:
+    for step, tables in steps:
         if isinstance(step, Pad):
             x = F.pad(x, [count for pair in reversed(step.margins) for count in pair], value=step.value)
         elif isinstance(step, Move):
             x = x.reshape(step.split).permute(step.order).reshape(step.shape)
+        elif isinstance(step, Reverse):
+            x = x.flip(step.axis)
+        elif isinstance(step, Lookup):
+            x = look_up(tables, x)
         else:
             x = x[window(step, x.shape)]
     x = x.contiguous()
     return x.clone() if x.data_ptr() == given.data_ptr() else x
+
+
+def tables_of(step, rank):
+    """(tables end to end, the start of each channel's or None) of a lookup; (dtype, None) where it flips a bit."""
+    if not isinstance(step, Lookup):
+        return None
+    tables = torch.from_numpy(step.tables)
+    if step.is_flip:
+        return tables.dtype, None
+    return tables.ravel(), torch.from_numpy(step.offsets(rank, "int64")) if len(tables) > 1 else None
+
+
+def look_up(tables, x):
+    table, starts = tables
+    if isinstance(table, torch.dtype):
+        return (x ^ 128).view(table)
+    return torch.take(table, x.long() if starts is None else x + starts)
 
 
 def pixel_calls(case, x):
