@@ -54,4 +54,4 @@ def finish(axes, names):
     axes.set_xlabel("time in copies of the same bytes (bars: geometric means), logarithmic", fontsize=8)
     handles, labels = axes.get_legend_handles_labels()
     unique = dict(zip(labels, handles))
-    axes.legend(unique.values(), unique.keys(), fontsize=8, loc="lower right", frameon=True)
+    axes.figure.legend(unique.values(), unique.keys(), fontsize=8, loc="outside lower center", ncols=3, frameon=False)
