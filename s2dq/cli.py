@@ -792,7 +792,7 @@ def add_apply(command):
 def add_bench(command):
     command.set_defaults(run=bench)
     add = command.add_argument
-    add("--quick", action="store_true", help="22 cases and few samples: less than a minute")
+    add("--quick", action="store_true", help="21 cases and few samples: less than a minute")
     add("--cases", metavar="PATTERN", help='names, as in "*1080p*" (default: all)')
     add("--random", type=count, default=0, metavar="N", help="cases drawn at random instead, or besides --cases")
     add("--seed", type=int, default=0, metavar="S", help="of --random (default 0)")

@@ -39,7 +39,7 @@ QUICK = (
     "full_hd_s2d_nhwc", "camera_640_to_nchw", "feature_map_7_c1024", "espcn_x3_1080p", "mobile_sr_x2_540p_crd",
     "quicksrnet_x4_512", "deeplab_rate6_int8", "video_dilation2", "wavenet_dilation8_undo",
     "feature_map_56_c64_to_int8x4", "rgb_640_to_int8x4", "feature_map_56_c256_from_int8x32",
-    "model_input_640_s2d_nhwc", "imagenet_640_nchw_uint8",
+    "imagenet_640_nhwc",
 )  # fmt: skip
 
 THREAD_VARIABLES = (
