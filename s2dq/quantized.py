@@ -432,7 +432,7 @@ def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Paramet
     if count == 1:
         lookup = _best_lookup(table_bytes.tobytes())
     else:
-        lookup = Lookup("table", table_bytes, np.zeros((count, 4), np.int64), 0, 0)
+        lookup = Lookup("table", table_bytes, np.zeros((count, 5), np.int64), 0, 0)
     layout, lanes = LAYOUTS["NCHW"], 0
     if source.axis is None:
         batch, channels, extents = 1, 1, (1, x.size)

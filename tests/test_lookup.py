@@ -16,10 +16,13 @@ def values_by(lookup: Lookup) -> np.ndarray:
         return np.repeat([BYTES ^ np.uint8(lookup.flip)], len(lookup.lines), axis=0)
     made = np.empty((len(lookup.lines), 256), np.uint8)
     for line, row in zip(lookup.lines.tolist(), made):
-        slope, more, less, doublings = line
+        slope, more, less, wide, doublings = line
         for byte in range(256):
-            word = (byte ^ lookup.first) * 256 * slope >> 16
-            word = max(0, min(65535, word + more) - less)
+            start = max(0, (byte ^ lookup.first) * 256 - less)
+            word = start * slope >> 16
+            if wide:
+                word = min(65535, word + start)
+            word = min(65535, word + more)
             for _ in range(doublings):
                 word = min(65535, 2 * word)
             row[byte] = word >> 8 ^ lookup.flip
@@ -46,7 +49,7 @@ def test_tables_that_quantize_are_lines(rng, dtype, count):
         lookup = lookup_of(tables)
         np.testing.assert_array_equal(values_by(lookup), tables.view(np.uint8))
         assert lookup.lines.dtype == np.int64 and (lookup.lines >= 0).all() and (lookup.lines <= 65535).all()
-        assert (lookup.lines[:, 3] <= 3).all() and (lookup.tables == tables.view(np.uint8).reshape(-1)).all()
+        assert (lookup.lines[:, 4] <= 3).all() and (lookup.tables == tables.view(np.uint8).reshape(-1)).all()
         kinds.append(lookup.kind)
     assert kinds.count("line") >= 57, kinds
 

@@ -151,8 +151,8 @@ S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m25
 #define S2DQ_STEP_WORDS(OF) _mm256_loadu_si256((const __m256i *)((OF) + word))
 
 /* Turns of two loops for one vector of their tile. What is said of it is a constant where this is inlined: how many
- * windows it has, whether it goes through lines (2: lines that take something off), whether it has bytes that are
- * filled, and how it is stored. */
+ * windows it has, whether it goes through lines (2: lines that take something off, 3: or are wide), whether it has
+ * bytes that are filled, and how it is stored. */
 S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep,
                                          const s2dq_step *step, const s2dq_filling *filling, int windows, int mapped,
                                          int filled, int whole)
@@ -164,7 +164,7 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
     const __m256i fill = _mm256_loadu_si256((const __m256i *)(filling->fill[k] + byte));
     const __m256i keep = _mm256_loadu_si256((const __m256i *)(filling->keep[k] + byte));
     const __m256i first = mapped ? S2DQ_STEP_BYTES_OF(lines->first) : fill;
-    __m256i shuffle[S2DQ_STEP_SWEPT], slope[2], more[2], less[2];
+    __m256i shuffle[S2DQ_STEP_SWEPT], slope[2], more[2], less[2], wide[2];
     int64_t at[S2DQ_STEP_SWEPT][2];
     const int64_t to[2] = {step->dst[0], step->dst[1]};
 #pragma GCC unroll 6
@@ -177,6 +177,7 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
         slope[odd] = S2DQ_STEP_WORDS(lines->slope[k][odd]);
         more[odd] = S2DQ_STEP_WORDS(lines->more[k][odd]);
         less[odd] = S2DQ_STEP_WORDS(lines->less[k][odd]);
+        wide[odd] = S2DQ_STEP_WORDS(lines->wide[k][odd]);
     }
     for (int64_t j = 0; j < outer.extent; j++) {
         const uint8_t *s = src + j * outer.src;
@@ -189,11 +190,14 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
                 value = _mm256_or_si256(value, _mm256_shuffle_epi8(s2dq_step_load(s, at[w]), shuffle[w]));
             if (mapped) {
                 value = _mm256_xor_si256(value, first);
-                __m256i even = _mm256_mulhi_epu16(_mm256_slli_epi16(value, 8), slope[0]);
-                __m256i odd = _mm256_mulhi_epu16(_mm256_and_si256(value, upper), slope[1]);
+                __m256i even = _mm256_slli_epi16(value, 8), odd = _mm256_and_si256(value, upper);
+                if (mapped > 1) even = _mm256_subs_epu16(even, less[0]), odd = _mm256_subs_epu16(odd, less[1]);
+                const __m256i even_whole = _mm256_and_si256(even, wide[0]), odd_whole = _mm256_and_si256(odd, wide[1]);
+                even = _mm256_mulhi_epu16(even, slope[0]);
+                odd = _mm256_mulhi_epu16(odd, slope[1]);
+                if (mapped > 2) even = _mm256_adds_epu16(even, even_whole), odd = _mm256_adds_epu16(odd, odd_whole);
                 even = _mm256_adds_epu16(even, more[0]);
                 odd = _mm256_adds_epu16(odd, more[1]);
-                if (mapped > 1) even = _mm256_subs_epu16(even, less[0]), odd = _mm256_subs_epu16(odd, less[1]);
                 value = _mm256_blendv_epi8(_mm256_srli_epi16(even, 8), odd, upper);
             }
             if (filled) value = _mm256_and_si256(value, keep);
@@ -221,7 +225,8 @@ typedef void (*s2dq_step_sweep)(uint8_t *, const uint8_t *, const s2dq_axis *, c
     }
 #define S2DQ_STEP_EACH_STORE(M, W, MAPPED) M(W, MAPPED, 0, 1) M(W, MAPPED, 0, 2) M(W, MAPPED, 1, 1) M(W, MAPPED, 1, 2)
 #define S2DQ_STEP_EACH_KIND(M, W) \
-    S2DQ_STEP_EACH_STORE(M, W, 0) S2DQ_STEP_EACH_STORE(M, W, 1) S2DQ_STEP_EACH_STORE(M, W, 2)
+    S2DQ_STEP_EACH_STORE(M, W, 0) S2DQ_STEP_EACH_STORE(M, W, 1) \
+    S2DQ_STEP_EACH_STORE(M, W, 2) S2DQ_STEP_EACH_STORE(M, W, 3)
 #define S2DQ_STEP_EACH(M)                                                              \
     S2DQ_STEP_EACH_KIND(M, 1) S2DQ_STEP_EACH_KIND(M, 2) S2DQ_STEP_EACH_KIND(M, 3) \
     S2DQ_STEP_EACH_KIND(M, 4) S2DQ_STEP_EACH_KIND(M, 5) S2DQ_STEP_EACH_KIND(M, 6)
@@ -229,7 +234,7 @@ typedef void (*s2dq_step_sweep)(uint8_t *, const uint8_t *, const s2dq_axis *, c
 S2DQ_STEP_EACH(S2DQ_STEP_SWEEP_OF)
 
 #define S2DQ_STEP_ENTRY(W, M, F, S) [M][F][S - 1][W - 1] = s2dq_step_sweep_##W##M##F##S,
-static const s2dq_step_sweep s2dq_step_sweeps[3][2][2][S2DQ_STEP_SWEPT] = {S2DQ_STEP_EACH(S2DQ_STEP_ENTRY)};
+static const s2dq_step_sweep s2dq_step_sweeps[4][2][2][S2DQ_STEP_SWEPT] = {S2DQ_STEP_EACH(S2DQ_STEP_ENTRY)};
 
 /* Any vector, once. */
 S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2dq_step *step,
@@ -247,9 +252,10 @@ S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2d
         value = _mm256_xor_si256(value, S2DQ_STEP_BYTES_OF(lines->first));
         __m256i half[2] = {_mm256_slli_epi16(value, 8), _mm256_and_si256(value, upper)};
         for (int odd = 0; odd < 2; odd++) {
-            half[odd] = _mm256_mulhi_epu16(half[odd], S2DQ_STEP_WORDS(lines->slope[k][odd]));
-            half[odd] = _mm256_adds_epu16(half[odd], S2DQ_STEP_WORDS(lines->more[k][odd]));
             half[odd] = _mm256_subs_epu16(half[odd], S2DQ_STEP_WORDS(lines->less[k][odd]));
+            const __m256i whole = _mm256_and_si256(half[odd], S2DQ_STEP_WORDS(lines->wide[k][odd]));
+            half[odd] = _mm256_mulhi_epu16(half[odd], S2DQ_STEP_WORDS(lines->slope[k][odd]));
+            half[odd] = _mm256_adds_epu16(_mm256_adds_epu16(half[odd], whole), S2DQ_STEP_WORDS(lines->more[k][odd]));
             for (int64_t turn = 0; turn < lines->doublings; turn++) {
                 const __m256i twice = S2DQ_STEP_WORDS(lines->twice[turn][k][odd]);
                 half[odd] = _mm256_adds_epu16(half[odd], _mm256_and_si256(half[odd], twice));
@@ -266,7 +272,7 @@ S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2d
 static void s2dq_step_all(uint8_t *dst, const uint8_t *src, const s2dq_steps *steps, const s2dq_filling *filling,
                           const s2dq_axis *sweep)
 {
-    const int mapped = !filling->lines ? 0 : filling->lines->falls ? 2 : 1;
+    const int mapped = !filling->lines ? 0 : filling->lines->widens ? 3 : filling->lines->falls ? 2 : 1;
     const int doubles = mapped && filling->lines->doublings;
     for (int k = 0; k < steps->count; k++) {
         const s2dq_step *step = &steps->step[k];
@@ -333,10 +339,12 @@ static s2dq_tile_runner s2dq_step_runner(const s2dq_tile *tile)
 /* What the arithmetic of a line comes to for one byte. */
 static inline uint8_t s2dq_line_value(const s2dq_lines *lines, int k, int i, uint8_t byte)
 {
-    int64_t value = (int64_t)(byte ^ lines->first[0]) * 256 * lines->slope[k][i & 1][i / 2] >> 16;
+    int64_t from = (int64_t)(byte ^ lines->first[0]) * 256 - lines->less[k][i & 1][i / 2];
+    if (from < 0) from = 0;
+    int64_t value = from * lines->slope[k][i & 1][i / 2] >> 16;
+    if (lines->wide[k][i & 1][i / 2]) value = value + from > 65535 ? 65535 : value + from;
     value += lines->more[k][i & 1][i / 2];
-    value = (value > 65535 ? 65535 : value) - lines->less[k][i & 1][i / 2];
-    if (value < 0) value = 0;
+    if (value > 65535) value = 65535;
     for (int turn = 0; turn < lines->doublings; turn++)
         if (lines->twice[turn][k][i & 1][i / 2]) value = 2 * value > 65535 ? 65535 : 2 * value;
     return (uint8_t)(value >> 8);

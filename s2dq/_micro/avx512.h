@@ -100,8 +100,11 @@ S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k)
 /* Half of the bytes of a register, each in the upper half of a word, through their lines. */
 S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines, int k, int odd)
 {
-    value = _mm512_adds_epu16(_mm512_mulhi_epu16(value, own->slope[odd]), own->more[odd]);
     if (lines->falls) value = _mm512_subs_epu16(value, own->less[odd]);
+    const __m512i whole = _mm512_and_si512(value, _mm512_loadu_si512(lines->wide[k][odd]));
+    value = _mm512_mulhi_epu16(value, own->slope[odd]);
+    if (lines->widens) value = _mm512_adds_epu16(value, whole);
+    value = _mm512_adds_epu16(value, own->more[odd]);
     for (int64_t turn = 0; turn < lines->doublings; turn++)
         value = _mm512_adds_epu16(value, _mm512_and_si512(value, _mm512_loadu_si512(lines->twice[turn][k][odd])));
     return value;
