@@ -1150,3 +1150,18 @@ def test_batch_operators_move_parameters(data, block, rest):
     assert batches.axis == (None if axis is not None and along & cut else axis)
     back = moved("batch_to_space_nd", batches, block_shape=block, crops=pairs)
     np.testing.assert_array_equal(back.values, q.values)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(("block", "lanes"), [(2, 4), (4, 4), (2, 32), (4, 32)])
+@pytest.mark.parametrize("mode", ["DCR", "CRD", "focus"])
+def test_packing_fused_after_space_to_depth_of_frames(rng, dtype, block, lanes, mode):
+    values = rng.integers(0, 256, (2, 16, 24, 3), np.uint8).view(dtype)
+    frames = QuantizedTensor(values, [0.5, 0.25, 0.125], [3, 5, 7], axis=3)
+    fused = s2dq.space_to_depth(frames, block, mode=mode, out_format=PACKED, vect=lanes)
+    deep = s2dq.space_to_depth(frames, block, mode=mode)
+    assert fused == s2dq.pack_vect_c(deep, "NHWC", vect=lanes)
+    spare = -(-3 * block**2 // lanes) * lanes - 3 * block**2
+    assert fused.scale.size == 3 * block**2 + spare and (fused.scale[3 * block**2:] == 1).all()
+    back = s2dq.depth_to_space(fused, block, PACKED, mode=mode, out_format="NHWC", channels=3 * block**2)
+    assert back == frames
