@@ -192,6 +192,50 @@ def run_large_between_guards():
     print(len(cases), _kernels.isa())
 
 
+def run_frames_between_guards(first, last):
+    """Preprocessors: bytes through tables in tiles or rows, floats through scratch rows."""
+    from itertools import product
+
+    import numpy as np
+
+    import s2dq
+    from guarded import Arena
+    from s2dq import _kernels, reference
+
+    rng = np.random.default_rng(20250301)
+    source, target = Arena(1 << 18), Arena(1 << 18)
+    tables = (
+        {"scale": 1 / 255, "zero_point": -128},
+        {"scale": 0.02, "mean": (0.5, 0.4, 0.3), "std": (0.2, 0.3, 0.25)},
+        {"scale": 1 / 128, "mean": 0.5, "std": 0.5},
+        {"dtype": "float32", "mean": (0.5, 0.4, 0.3)},
+    )
+    calls = 0
+    for k in range(first, last):
+        for number, (data_format, block) in enumerate(product(("NHWC", "NCHW", "NCHW_VECT_C"), (1, 2, 4))):
+            settings = {"data_format": data_format, "block_size": block, "vect": (4, 32)[k % 2],
+                        "reverse_channels": k % 3 == 0, **tables[(k + number) % 4]}
+            if k % 5 == 0:
+                settings["size"] = (12, (k + 3) * block)
+            shape = (2, 8, k * block, 3) if k % 4 else (2, 3, 8, k * block)
+            settings["input_format"] = "NHWC" if k % 4 else "NCHW"
+            for dtype in (np.uint8, np.float32):
+                frames = rng.integers(0, 256, shape).astype(dtype)
+                expected = reference.preprocess(frames, **settings)
+                pre = s2dq.Preprocessor(**settings)
+                for end in ("low", "high"):
+                    x = source.place(shape, dtype, end)
+                    x[...] = frames
+                    out = target.place(expected.shape, expected.dtype, end)
+                    pre(x, out)
+                    calls += 1
+                    case = f"{settings} {shape} {dtype} at the {end} end"
+                    assert out.tobytes() == expected.tobytes(), case
+                    assert x.tobytes() == frames.tobytes(), f"{case}: the frames were changed"
+                    assert source.untouched_outside(x) and target.untouched_outside(out), f"{case}: bytes outside"
+    print(calls, _kernels.isa())
+
+
 def read_past_the_end():
     import ctypes
 
@@ -230,3 +274,9 @@ def test_larger_tensors_between_guard_pages(first):
 
 def test_large_results_between_guard_pages():
     assert calls_of(run_child(run_large_between_guards)) == 5
+
+
+@pytest.mark.parametrize("first", range(1, INNERMOST + 1, 35))
+def test_frames_between_guard_pages(first):
+    last = min(first + 35, INNERMOST + 1)
+    assert calls_of(run_child(run_frames_between_guards, first, last)) == 35 * 9 * 2 * 2
