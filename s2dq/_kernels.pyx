@@ -114,7 +114,7 @@ cdef extern from "_micro/tile.h" nogil:
     ctypedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
                                          const s2dq_axis *loops) noexcept nogil
     ctypedef struct s2dq_line:
-        int64_t slope, more, less, wide, doublings
+        int64_t slope, more, less, shift
     ctypedef struct s2dq_lines:
         pass
     ctypedef struct s2dq_filling:

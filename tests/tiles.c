@@ -31,13 +31,9 @@ static uint8_t plain_line(int64_t value, int output, int lane)
     value ^= lines.first[0];
     int64_t from = value * 256 - lines.less[output][odd][word];
     if (from < 0) from = 0;
-    value = from * lines.slope[output][odd][word] >> 16;
-    if (lines.wide[output][odd][word]) value = value + from > 65535 ? 65535 : value + from;
-    value += lines.more[output][odd][word];
+    value = (from * lines.slope[output][odd][word] >> 16) + lines.more[output][odd][word];
     if (value > 65535) value = 65535;
-    for (int turn = 0; turn < lines.doublings; turn++)
-        if (lines.twice[turn][output][odd][word]) value = 2 * value > 65535 ? 65535 : 2 * value;
-    return (uint8_t)(value >> 8);
+    return (uint8_t)(value >> (8 - lines.shift));
 }
 
 static uint8_t plain_byte(const uint8_t *src, int output, int lane)
@@ -160,15 +156,11 @@ static void draw_tables(const int *there, int count)
     lines.turns = one_in(2);
     memset(lines.first, lines.turns ? 128 : 0, sizeof lines.first);
     lines.falls = one_in(2);
-    lines.widens = one_in(2);
-    lines.doublings = one_in(2) ? 0 : between(1, S2DQ_DOUBLINGS);
+    lines.shift = one_in(2) ? 0 : between(1, 7);
     for (size_t k = 0; k < sizeof lines.slope / 2; k++) {
         (&lines.slope[0][0][0])[k] = (uint16_t)draw();
         (&lines.more[0][0][0])[k] = one_in(2) ? 0 : (uint16_t)draw();
         (&lines.less[0][0][0])[k] = one_in(2) || !lines.falls ? 0 : (uint16_t)draw();
-        (&lines.wide[0][0][0])[k] = one_in(2) || !lines.widens ? 0 : 0xFFFF;
-        for (int turn = 0; turn < S2DQ_DOUBLINGS; turn++)
-            (&lines.twice[turn][0][0][0])[k] = one_in(2) ? 0 : 0xFFFF;
     }
     for (int output = 0; output < tile.outputs; output++) {
         const int first = (int)between(0, count - 1);

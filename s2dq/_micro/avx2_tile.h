@@ -151,7 +151,7 @@ S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m25
 #define S2DQ_STEP_WORDS(OF) _mm256_loadu_si256((const __m256i *)((OF) + word))
 
 /* Turns of two loops for one vector of their tile. What is said of it is a constant where this is inlined: how many
- * windows it has, whether it goes through lines (2: lines that take something off, 3: or are wide), whether it has
+ * windows it has, whether it goes through lines (2: lines that take something off, 3: and are shifted), whether it has
  * bytes that are filled, and how it is stored. */
 S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep,
                                          const s2dq_step *step, const s2dq_filling *filling, int windows, int mapped,
@@ -164,7 +164,9 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
     const __m256i fill = _mm256_loadu_si256((const __m256i *)(filling->fill[k] + byte));
     const __m256i keep = _mm256_loadu_si256((const __m256i *)(filling->keep[k] + byte));
     const __m256i first = mapped ? S2DQ_STEP_BYTES_OF(lines->first) : fill;
-    __m256i shuffle[S2DQ_STEP_SWEPT], slope[2], more[2], less[2], wide[2];
+    __m256i shuffle[S2DQ_STEP_SWEPT], slope[2], more[2], less[2];
+    const __m128i down = _mm_cvtsi32_si128(mapped ? 8 - (int)lines->shift : 8);
+    const __m128i up = _mm_cvtsi32_si128(mapped ? (int)lines->shift : 0);
     int64_t at[S2DQ_STEP_SWEPT][2];
     const int64_t to[2] = {step->dst[0], step->dst[1]};
 #pragma GCC unroll 6
@@ -177,7 +179,6 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
         slope[odd] = S2DQ_STEP_WORDS(lines->slope[k][odd]);
         more[odd] = S2DQ_STEP_WORDS(lines->more[k][odd]);
         less[odd] = S2DQ_STEP_WORDS(lines->less[k][odd]);
-        wide[odd] = S2DQ_STEP_WORDS(lines->wide[k][odd]);
     }
     for (int64_t j = 0; j < outer.extent; j++) {
         const uint8_t *s = src + j * outer.src;
@@ -192,13 +193,11 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
                 value = _mm256_xor_si256(value, first);
                 __m256i even = _mm256_slli_epi16(value, 8), odd = _mm256_and_si256(value, upper);
                 if (mapped > 1) even = _mm256_subs_epu16(even, less[0]), odd = _mm256_subs_epu16(odd, less[1]);
-                const __m256i even_whole = _mm256_and_si256(even, wide[0]), odd_whole = _mm256_and_si256(odd, wide[1]);
-                even = _mm256_mulhi_epu16(even, slope[0]);
-                odd = _mm256_mulhi_epu16(odd, slope[1]);
-                if (mapped > 2) even = _mm256_adds_epu16(even, even_whole), odd = _mm256_adds_epu16(odd, odd_whole);
-                even = _mm256_adds_epu16(even, more[0]);
-                odd = _mm256_adds_epu16(odd, more[1]);
-                value = _mm256_blendv_epi8(_mm256_srli_epi16(even, 8), odd, upper);
+                even = _mm256_adds_epu16(_mm256_mulhi_epu16(even, slope[0]), more[0]);
+                odd = _mm256_adds_epu16(_mm256_mulhi_epu16(odd, slope[1]), more[1]);
+                even = mapped > 2 ? _mm256_srl_epi16(even, down) : _mm256_srli_epi16(even, 8);
+                if (mapped > 2) odd = _mm256_sll_epi16(odd, up);
+                value = _mm256_blendv_epi8(even, odd, upper);
             }
             if (filled) value = _mm256_and_si256(value, keep);
             value = _mm256_xor_si256(value, fill);
@@ -253,15 +252,12 @@ S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2d
         __m256i half[2] = {_mm256_slli_epi16(value, 8), _mm256_and_si256(value, upper)};
         for (int odd = 0; odd < 2; odd++) {
             half[odd] = _mm256_subs_epu16(half[odd], S2DQ_STEP_WORDS(lines->less[k][odd]));
-            const __m256i whole = _mm256_and_si256(half[odd], S2DQ_STEP_WORDS(lines->wide[k][odd]));
             half[odd] = _mm256_mulhi_epu16(half[odd], S2DQ_STEP_WORDS(lines->slope[k][odd]));
-            half[odd] = _mm256_adds_epu16(_mm256_adds_epu16(half[odd], whole), S2DQ_STEP_WORDS(lines->more[k][odd]));
-            for (int64_t turn = 0; turn < lines->doublings; turn++) {
-                const __m256i twice = S2DQ_STEP_WORDS(lines->twice[turn][k][odd]);
-                half[odd] = _mm256_adds_epu16(half[odd], _mm256_and_si256(half[odd], twice));
-            }
+            half[odd] = _mm256_adds_epu16(half[odd], S2DQ_STEP_WORDS(lines->more[k][odd]));
         }
-        value = _mm256_or_si256(_mm256_srli_epi16(half[0], 8), _mm256_and_si256(half[1], upper));
+        half[0] = _mm256_srl_epi16(half[0], _mm_cvtsi32_si128(8 - (int)lines->shift));
+        half[1] = _mm256_sll_epi16(half[1], _mm_cvtsi32_si128((int)lines->shift));
+        value = _mm256_blendv_epi8(half[0], half[1], upper);
     }
     value = _mm256_and_si256(value, _mm256_loadu_si256((const __m256i *)(filling->keep[k] + byte)));
     value = _mm256_xor_si256(value, _mm256_loadu_si256((const __m256i *)(filling->fill[k] + byte)));
@@ -272,11 +268,10 @@ S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2d
 static void s2dq_step_all(uint8_t *dst, const uint8_t *src, const s2dq_steps *steps, const s2dq_filling *filling,
                           const s2dq_axis *sweep)
 {
-    const int mapped = !filling->lines ? 0 : filling->lines->widens ? 3 : filling->lines->falls ? 2 : 1;
-    const int doubles = mapped && filling->lines->doublings;
+    const int mapped = !filling->lines ? 0 : filling->lines->shift ? 3 : filling->lines->falls ? 2 : 1;
     for (int k = 0; k < steps->count; k++) {
         const s2dq_step *step = &steps->step[k];
-        if (!doubles && step->whole && step->windows <= S2DQ_STEP_SWEPT) {
+        if (step->whole && step->windows <= S2DQ_STEP_SWEPT) {
             s2dq_step_sweeps[mapped][step->filled][step->whole - 1][step->windows - 1](dst, src, sweep, step, filling);
             continue;
         }
@@ -341,13 +336,9 @@ static inline uint8_t s2dq_line_value(const s2dq_lines *lines, int k, int i, uin
 {
     int64_t from = (int64_t)(byte ^ lines->first[0]) * 256 - lines->less[k][i & 1][i / 2];
     if (from < 0) from = 0;
-    int64_t value = from * lines->slope[k][i & 1][i / 2] >> 16;
-    if (lines->wide[k][i & 1][i / 2]) value = value + from > 65535 ? 65535 : value + from;
-    value += lines->more[k][i & 1][i / 2];
+    int64_t value = (from * lines->slope[k][i & 1][i / 2] >> 16) + lines->more[k][i & 1][i / 2];
     if (value > 65535) value = 65535;
-    for (int turn = 0; turn < lines->doublings; turn++)
-        if (lines->twice[turn][k][i & 1][i / 2]) value = 2 * value > 65535 ? 65535 : 2 * value;
-    return (uint8_t)(value >> 8);
+    return (uint8_t)(value >> (8 - lines->shift));
 }
 
 /* One tile at an end of the source, byte by byte. */

@@ -77,18 +77,20 @@ S2DQ_512_INLINE void s2dq_512_mask_store(uint8_t *dst, const int64_t *at, const 
     }
 }
 
-/* (value & keep) ^ fill, and a | (b & c): what ternary logic calls them. */
+/* (value & keep) ^ fill, and c ? b : a: what ternary logic calls them. */
 #define S2DQ_512_FILL 0x6A
-#define S2DQ_512_JOIN 0xF8
+#define S2DQ_512_SELECT 0xD8
 
 /* The lines of one output: of its even bytes, then of its odd ones. */
 typedef struct {
-    __m512i slope[2], more[2], less[2], first;
+    __m512i slope[2], more[2], less[2], first, right, left;
 } s2dq_512_lines;
 
 S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k)
 {
     s2dq_512_lines own = {.first = _mm512_loadu_si512(lines->first)};
+    own.right = _mm512_set1_epi16((short)(8 - lines->shift));
+    own.left = _mm512_set1_epi16((short)lines->shift);
     for (int odd = 0; odd < 2; odd++) {
         own.slope[odd] = _mm512_loadu_si512(lines->slope[k][odd]);
         own.more[odd] = _mm512_loadu_si512(lines->more[k][odd]);
@@ -98,26 +100,20 @@ S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k)
 }
 
 /* Half of the bytes of a register, each in the upper half of a word, through their lines. */
-S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines, int k, int odd)
+S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines, int odd)
 {
     if (lines->falls) value = _mm512_subs_epu16(value, own->less[odd]);
-    const __m512i whole = _mm512_and_si512(value, _mm512_loadu_si512(lines->wide[k][odd]));
-    value = _mm512_mulhi_epu16(value, own->slope[odd]);
-    if (lines->widens) value = _mm512_adds_epu16(value, whole);
-    value = _mm512_adds_epu16(value, own->more[odd]);
-    for (int64_t turn = 0; turn < lines->doublings; turn++)
-        value = _mm512_adds_epu16(value, _mm512_and_si512(value, _mm512_loadu_si512(lines->twice[turn][k][odd])));
-    return value;
+    return _mm512_adds_epu16(_mm512_mulhi_epu16(value, own->slope[odd]), own->more[odd]);
 }
 
-/* The bytes of output k through their lines. */
-S2DQ_512_INLINE __m512i s2dq_512_map(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines, int k)
+/* The bytes of an output through their lines. */
+S2DQ_512_INLINE __m512i s2dq_512_map(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines)
 {
     const __m512i upper = _mm512_set1_epi16((short)0xFF00);
     if (lines->turns) value = _mm512_xor_si512(value, own->first);
-    const __m512i even = s2dq_512_line(_mm512_slli_epi16(value, 8), own, lines, k, 0);
-    const __m512i odd = s2dq_512_line(_mm512_and_si512(value, upper), own, lines, k, 1);
-    return _mm512_ternarylogic_epi64(_mm512_srli_epi16(even, 8), odd, upper, S2DQ_512_JOIN);
+    const __m512i even = _mm512_srlv_epi16(s2dq_512_line(_mm512_slli_epi16(value, 8), own, lines, 0), own->right);
+    const __m512i odd = _mm512_sllv_epi16(s2dq_512_line(_mm512_and_si512(value, upper), own, lines, 1), own->left);
+    return _mm512_ternarylogic_epi64(even, odd, upper, S2DQ_512_SELECT);
 }
 
 /* Output k of a tile whose inputs are in registers. */
@@ -200,7 +196,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
 #pragma GCC unroll 4
                 for (int k = 0; k < outputs; k++) {
                     __m512i value = s2dq_512_output(in, k, table[k], upper[k], inputs, outputs, way);
-                    if (mapped) value = s2dq_512_map(value, &own[k], filling->lines, k);
+                    if (mapped) value = s2dq_512_map(value, &own[k], filling->lines);
                     if (fills) value = _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
                     else if (mapped) value = _mm512_xor_si512(value, fill[0]);
                     if (kind == S2DQ_TILE_SEQUENCE) {
@@ -256,7 +252,7 @@ S2DQ_512 static void s2dq_512_outputs(uint8_t *registers, const uint8_t *src, co
                                         S2DQ_REGISTERS, S2DQ_MIXED);
         if (tile->mapped) {
             const s2dq_512_lines own = s2dq_512_lines_of(filling->lines, k);
-            value = s2dq_512_map(value, &own, filling->lines, k);
+            value = s2dq_512_map(value, &own, filling->lines);
         }
         value = _mm512_ternarylogic_epi64(value, _mm512_loadu_si512(filling->keep[k]),
                                           _mm512_loadu_si512(filling->fill[k]), S2DQ_512_FILL);

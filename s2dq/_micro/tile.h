@@ -107,30 +107,24 @@ typedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq
 /* A lookup table that is a line with ends, as arithmetic of 16 bits without a sign: of v, a byte of which the bits of
  * `first` have been turned (the highest one where bytes have a sign),
  *
- *     u = max(v * 256 - less, 0);  y = u * slope >> 16
- *     y = min(y + u, 65535), where the line is `wide`: of a slope of 1 and more
- *     y = min(y + more, 65535);  `doublings` times: y = min(2 * y, 65535)
+ *     u = max(v * 256 - less, 0);  y = min((u * slope >> 16) + more, 65535)
  *
- * and the table's value is y >> 8. */
-enum { S2DQ_DOUBLINGS = 3 };
-
+ * and the table's value is y >> (8 - shift) & 255. Slopes from 1 on leave words fewer bits behind the point: that is
+ * what the shift is for, and `more` contains what lets such a word saturate at 65535 with all the others. */
 typedef struct {
-    int64_t slope, more, less, wide, doublings;
+    int64_t slope, more, less, shift;
 } s2dq_line;
 
-/* The lines of every byte of the outputs: those of even places, then those of odd ones. `twice` has all bits set where
- * a turn of doubling counts. */
+/* The lines of every byte of the outputs, all of one shift: those of even places, then those of odd ones. */
 enum { S2DQ_WORDS = S2DQ_REGISTER_BYTES / 2 };
 
 typedef struct {
-    int64_t doublings; /* the most of any byte */
-    int64_t falls;     /* whether anything is taken off */
-    int64_t widens;    /* whether any is wide */
-    int64_t turns;     /* whether bits of the bytes are turned first, and those bits */
+    int64_t falls; /* whether anything is taken off */
+    int64_t shift;
+    int64_t turns; /* whether bits of the bytes are turned first, and those bits */
     uint8_t first[S2DQ_REGISTER_BYTES];
     uint16_t slope[S2DQ_REGISTERS][2][S2DQ_WORDS], more[S2DQ_REGISTERS][2][S2DQ_WORDS];
-    uint16_t wide[S2DQ_REGISTERS][2][S2DQ_WORDS]; /* all bits set where one is */
-    uint16_t less[S2DQ_REGISTERS][2][S2DQ_WORDS], twice[S2DQ_DOUBLINGS][S2DQ_REGISTERS][2][S2DQ_WORDS];
+    uint16_t less[S2DQ_REGISTERS][2][S2DQ_WORDS];
 } s2dq_lines;
 
 /* What comes of the bytes that are looked up, and of those that are not: output = (looked up & keep) ^ fill. */
@@ -145,12 +139,8 @@ static inline void s2dq_put_line(s2dq_lines *lines, int k, int i, const s2dq_lin
     lines->slope[k][i & 1][i / 2] = (uint16_t)line->slope;
     lines->more[k][i & 1][i / 2] = (uint16_t)line->more;
     lines->less[k][i & 1][i / 2] = (uint16_t)line->less;
-    lines->wide[k][i & 1][i / 2] = line->wide ? 0xFFFF : 0;
-    for (int turn = 0; turn < S2DQ_DOUBLINGS; turn++)
-        lines->twice[turn][k][i & 1][i / 2] = turn < line->doublings ? 0xFFFF : 0;
-    if (line->doublings > lines->doublings) lines->doublings = line->doublings;
+    lines->shift = line->shift;
     lines->falls |= line->less != 0;
-    lines->widens |= line->wide != 0;
 }
 
 /* OUT: what becomes of the bytes of a tile: fill values where it says so, elsewhere its bytes, through the lines of
@@ -160,7 +150,7 @@ static inline void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, cons
 {
     filling->lines = lines;
     if (lines) {
-        lines->doublings = lines->falls = lines->widens = 0;
+        lines->falls = 0;
         lines->turns = first != 0;
         memset(lines->first, first, sizeof lines->first);
     }
