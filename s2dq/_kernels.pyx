@@ -135,6 +135,12 @@ cdef extern from "_micro/isa.h" nogil:
     const char *s2dq_isa_name(int isa) noexcept
     int s2dq_isa_runs(int isa) noexcept
 
+cdef extern from "_micro/avx2_map.h" nogil:
+    ctypedef struct s2dq_tables:
+        const uint8_t *tables
+        const s2dq_line *lines
+        uint8_t first, flip
+
 cdef extern from "_micro/dispatch.h" nogil:
     ctypedef struct s2dq_kernels:
         void (*copy)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept nogil
@@ -154,6 +160,8 @@ cdef extern from "_micro/dispatch.h" nogil:
         int short_rows
         int (*steps)(s2dq_steps *steps, const s2dq_tile *tile) noexcept nogil
         int lines
+        void (*map)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_tables *mapping,
+                    const s2dq_axis *axes, int count) noexcept nogil
     s2dq_kernels s2dq_kernels_of(int isa) noexcept
 
 cdef extern from "_micro/convert.h" nogil:
@@ -314,6 +322,7 @@ cdef struct Buffers:
     const uint8_t *fill_high
     const uint8_t *tables
     const s2dq_filling *fillings  # of every box, where tiles look bytes up
+    const s2dq_tables *mapping  # the lines of the tables, where all have one
     const s2dq_stage *stage      # where elements are converted first
     int64_t scratch_bytes        # of a thread
 
@@ -698,8 +707,10 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *scratch
             KERNELS.flush(&carry)
     elif box.lookup == STAGE:
         s2dq_stage_rows(dst, src, axes, (table - buffers.tables) // 256, buffers.stage, CONVERTERS, ISA)
-    elif box.lookup:
+    elif box.lookup == TABLE:
         KERNELS.lookup(dst, src, table, axes, count)
+    elif box.lookup:
+        KERNELS.map(dst, src, table, buffers.mapping, axes, count)
     elif box.lanes:
         KERNELS.copy_lanes(dst, src, axes, count, box.width, box.lanes, buffers.fill, box.lane)
     else:
@@ -835,7 +846,9 @@ cdef class Lookups:
     """
 
     cdef s2dq_filling *fillings
+    cdef s2dq_tables mapping
     cdef const uint8_t[::1] tables
+    cdef const int64_t[:, ::1] lines
     cdef s2dq_stage stage
     cdef const float[::1] mean
     cdef const float[::1] std
@@ -848,6 +861,10 @@ cdef class Lookups:
         cdef Box *box
         cdef int k
         self.tables = tables
+        self.lines = lines
+        self.mapping.tables = &tables[0]
+        self.mapping.lines = line if kind == "line" else NULL
+        self.mapping.first, self.mapping.flip = <uint8_t>first, <uint8_t>flip
         self.fillings = <s2dq_filling *>malloc(max(1, fillings + program.all_boxes * <int64_t>sizeof(s2dq_lines)))
         if not self.fillings:
             raise MemoryError("no memory for the lookups")
@@ -922,7 +939,9 @@ cdef void look_up(Buffers *buffers, Lookups lookups) noexcept:
     buffers.tables = buffers.fill  # never read without lookups
     buffers.fillings = NULL
     buffers.stage = NULL
+    buffers.mapping = NULL
     if lookups is not None:
+        buffers.mapping = &lookups.mapping
         buffers.stage = &lookups.stage
         buffers.tables = &lookups.tables[0]
         buffers.fillings = lookups.fillings
@@ -1556,7 +1575,7 @@ def tile_means():
     if KERNELS.tile == NULL:
         return None
     return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0, KERNELS.lines != 0, \
-        KERNELS.steps == NULL
+        KERNELS.steps == NULL, KERNELS.map != NULL
 
 
 def available_isas():

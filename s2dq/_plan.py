@@ -391,6 +391,7 @@ class Means(NamedTuple):
     short_rows: bool
     lines: bool
     moves: bool = True  # whether tiles are for plain moves too
+    maps: bool = False  # whether streams of bytes are looked up without tiles
 
     def for_lookup(self, lookup: str) -> "Means | None":
         return self if lookup or self.moves else None
@@ -592,10 +593,8 @@ def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
         problem = problem._replace(lookup="table")
     if problem.staged:
         return _depth_converted(problem, tiles)
-    if tiles and not tiles.moves and _splits_planes(problem):
-        staged = _depth_staged(problem, tiles)
-        if staged:
-            return staged
+    if tiles and tiles.maps and _splits_planes(problem):
+        return _depth_mapped(problem)
     move = _depth_move(problem)
     if move:
         return direct(move, tiles, prod(problem.dst_shape) * problem.itemsize)
@@ -843,58 +842,17 @@ def _depth_chain(p: DepthProblem) -> Plan:
 def _splits_planes(p: DepthProblem) -> bool:
     """Whether frames of interleaved channels become planes of deep ones."""
     interleaved = p.source.axes == ("n", "h", "w", "c") and p.target.axes == ("n", "c", "h", "w")
-    return p.to_depth and p.lookup in ("flip", "line") and interleaved and p.block[1] > 1
+    return p.to_depth and p.lookup in ("flip", "line") and interleaved and p.channels * p.block[1] > 1
 
 
-def _depth_staged(p: DepthProblem, tiles: Means) -> Plan | None:
-    """The operator in two passes: rows of frames go through their tables to scratch, and from there to their places.
-
-    For planes of deep channels, where tiles have too little of each. None where rows do not go in tiles.
-    """
-    src = dict(zip(p.source.axes, p.steps))
-    dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, 1)))
-    wide = p.channels * p.space[1]  # bytes of a row, of all its channels
-    plain = p._replace(tables=0, lookup="", reverse=False)
-    segments: list[Segment] = []
-    scratch = 0
-
-    def boxes_to(result: DepthProblem, block: int, source: int) -> list[Box]:
-        """What goes from `source` to the blocks from row `block` on."""
-        move = _depth_move(result)
-        boxes = boxes_of(move._replace(source=T, dst_offset=move.dst_offset + block * dst["h"]))
-        return [box for box in boxes if box.source == source]
-
-    for region in _regions(p.blocks[0], p.block[0], p.lo[0], p.space[0]):
-        height = region.hi - region.lo  # rows of a block that there are
-        blocks = region.stop - region.start
-        whole = plain._replace(
-            blocks=(blocks, p.blocks[1]), lo=(region.lo, p.lo[1]), space=(blocks * height, p.space[1])
-        )
-        segments += [segment_of(part) for box in boxes_to(whole, region.start, F) for part in by_table(box)]
-        start = region.start
-        while start < region.stop and height and wide:
-            high = max(1, min(region.stop - start, _STAGED_BYTES // (height * wide))) if height == p.block[0] else 1
-            count = (region.stop - start) // high
-            rows = high * height
-            first = (start * p.block[0] + region.lo - p.lo[0]) * src["h"] + _first_channel(p, src)
-            mapped = direct(Move(X, T, 1, _row_atoms(p, src, rows), (), first, 0, p.lookup), tiles, 0)
-            boxes = [box for segment in mapped.segments for box in segment.boxes]
-            if any(segment.rows for segment in mapped.segments) or not all(box.tile for box in boxes):
-                return None
-            steps = {"n": 0, "h": wide, "w": p.channels, "c": 1}
-            inner = plain._replace(
-                steps=tuple(steps[axis] for axis in p.source.axes), batch=1, blocks=(high, p.blocks[1]),
-                lo=(region.lo, p.lo[1]), space=(rows, p.space[1]),
-            )  # fmt: skip
-            row_axes = (
-                Axis(p.batch, src["n"], dst["n"]),
-                Axis(count, high * p.block[0] * src["h"], high * dst["h"]),
-            )
-            boxes += [box._replace(axes=loop_order(box.axes)) for box in boxes_to(inner, start, T)]
-            segments.append(Segment(tuple(axis for axis in row_axes if axis.extent != 1), tuple(boxes)))
-            scratch = max(scratch, rows * wide)
-            start += count * high
-    return Plan(tuple(segments), scratch)
+def _depth_mapped(p: DepthProblem) -> Plan:
+    """Frames to planes, byte by byte for kernels that see streams in them: tiles would have too little of each plane."""
+    segments = []
+    for box in boxes_of(_depth_move(p._replace(lookup="table"))):
+        # Padding: fill values channel by channel, for there each is one byte, repeated.
+        parts = [box._replace(lookup=p.lookup)] if box.lookup else by_table(box)
+        segments += [segment_of(part) for part in parts]
+    return Plan(tuple(segments), 0)
 
 
 def _row_atoms(p: DepthProblem, src: dict[str, int], rows: int) -> dict[str, Atom]:

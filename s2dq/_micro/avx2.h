@@ -301,10 +301,10 @@ S2DQ_AVX2_INLINE void s2dq_avx2_merge_step(uint8_t *dst, const uint8_t *src, con
     }
 }
 
-S2DQ_AVX2_INLINE void s2dq_avx2_split_step(uint8_t *dst, const uint8_t *src, const int64_t *offset, int streams,
-                                           int w, int bytes)
+/* What `bytes` of each of so many woven streams are in, for s2dq_avx2_deinterleave: of 32 the low lanes are the first
+ * half, the high lanes the second. */
+S2DQ_AVX2_INLINE void s2dq_avx2_take(__m256i *v, const uint8_t *src, int streams, int bytes)
 {
-    __m256i v[16];
     if (bytes < 32) {
         S2DQ_UNROLL
         for (int k = 0; k < streams; k++) {
@@ -327,6 +327,13 @@ S2DQ_AVX2_INLINE void s2dq_avx2_split_step(uint8_t *dst, const uint8_t *src, con
             v[k + 1] = _mm256_permute2x128_si256(a, b, 0x31);
         }
     }
+}
+
+S2DQ_AVX2_INLINE void s2dq_avx2_split_step(uint8_t *dst, const uint8_t *src, const int64_t *offset, int streams,
+                                           int w, int bytes)
+{
+    __m256i v[16];
+    s2dq_avx2_take(v, src, streams, bytes);
     s2dq_avx2_deinterleave(v, streams, w);
     /* Backwards: streams that nobody wants have the place of the first one, which comes last. */
     S2DQ_UNROLL

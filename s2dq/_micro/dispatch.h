@@ -6,6 +6,7 @@
 #define S2DQ_DISPATCH_H
 
 #include "avx2.h"
+#include "avx2_map.h"
 #include "avx2_tile.h"
 #include "avx512.h"
 #include "isa.h"
@@ -21,6 +22,9 @@ typedef struct {
                        int64_t lanes, const uint8_t *fill, int64_t element);
     /* Bytes, each through the table that its place in the loops selects. */
     void (*lookup)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_axis *axes, int count);
+    /* The same by arithmetic, or NULL. */
+    void (*map)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_tables *mapping,
+                const s2dq_axis *axes, int count);
     /* The runner of a tile, two that store past the caches, of lines and of a sequence, that of a network, and one for
      * the ends of the source. NULL where there is none. */
     s2dq_tile_runner (*tile)(const s2dq_tile *tile);
@@ -52,6 +56,7 @@ static s2dq_kernels s2dq_kernels_of(int isa)
         kernels.tile = s2dq_step_runner;
         kernels.edge = s2dq_step_run_edge;
         kernels.steps = s2dq_tile_steps;
+        kernels.map = s2dq_avx2_map;
         kernels.lines = 1;
     }
     if (isa == S2DQ_ISA_AVX512VBMI) {
