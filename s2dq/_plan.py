@@ -511,6 +511,11 @@ def by_table(box: Box) -> Iterator[Box]:
     yield box
 
 
+def is_run(box: Box) -> bool:
+    """Whether bytes that lie one after the other go through one table."""
+    return bool(box.lookup) and box.width >= LINE and len(box.pattern) == 1 and not any(axis.tab for axis in box.axes)
+
+
 def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
     """A plan of one move that writes `nbytes`."""
     if not tiles or move.lookup == "table":
@@ -528,6 +533,9 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
         scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES and len(box.pattern) == 1
         if not box.lookup and (box.width >= _WIDE_BYTES or scrap or (tiles.short_rows and in_short_rows(box))):
             segments.append(segment_of(box))
+        elif tiles.maps and is_run(box):
+            run = Axis(box.width, 1, 1)
+            segments.append(segment_of(box._replace(width=1, axes=(*box.axes, run))))
         else:
             segments += tiled(box, tiles)
     return Plan(tuple(segments), 0)

@@ -2,7 +2,8 @@
  *
  * s2dq_avx2_map    the same as s2dq_lookup in portable.h, where every table has a line (see tile.h), or all turn the
  *                  same bits: the channels of pixels, split into as many streams, in registers; each stream has a line
- *                  of its own, so that its constants are the same in all places of a register. What is no such split
+ *                  of its own, so that its constants are the same in all places of a register. One stream is a run that
+ *                  stays as it is. What is no such split
  *                  goes through the tables, and so do bytes of which bits are turned first.
  */
 #ifndef S2DQ_AVX2_MAP_H
@@ -67,8 +68,12 @@ S2DQ_AVX2_INLINE void s2dq_avx2_map_step(uint8_t *dst, const uint8_t *src, const
                                          int kind, int bytes)
 {
     __m256i v[S2DQ_AVX2_STREAMS_MOST];
-    s2dq_avx2_take(v, src, streams, bytes);
-    s2dq_avx2_deinterleave(v, streams, 1);
+    if (streams == 1) {
+        v[0] = s2dq_avx2_load(src, bytes);
+    } else {
+        s2dq_avx2_take(v, src, streams, bytes);
+        s2dq_avx2_deinterleave(v, streams, 1);
+    }
     S2DQ_UNROLL
     for (int k = 0; k < streams; k++)
         s2dq_avx2_store(dst + offset[k], s2dq_avx2_through(v[k], turns, &slopes[k], kind), bytes);
@@ -119,6 +124,7 @@ typedef void (*s2dq_avx2_mapper)(uint8_t *, const uint8_t *, const s2dq_avx2_map
 #define S2DQ_AVX2_MAPPERS(S)                                                                                           \
     S2DQ_AVX2_MAPPER(S, 0) S2DQ_AVX2_MAPPER(S, 1) S2DQ_AVX2_MAPPER(S, 3) S2DQ_AVX2_MAPPER(S, 5) S2DQ_AVX2_MAPPER(S, 7)
 
+S2DQ_AVX2_MAPPERS(1)
 S2DQ_AVX2_MAPPERS(2)
 S2DQ_AVX2_MAPPERS(3)
 S2DQ_AVX2_MAPPERS(4)
@@ -131,8 +137,8 @@ S2DQ_AVX2_MAPPERS(16)
     [S] = {[0] = s2dq_avx2_map_##S##_0, [1] = s2dq_avx2_map_##S##_1, [3] = s2dq_avx2_map_##S##_3,                      \
            [5] = s2dq_avx2_map_##S##_5, [7] = s2dq_avx2_map_##S##_7}
 static const s2dq_avx2_mapper s2dq_avx2_mappers[S2DQ_AVX2_STREAMS_MOST + 1][S2DQ_AVX2_LINE_KINDS] = {
-    S2DQ_AVX2_MAPPED(2), S2DQ_AVX2_MAPPED(3),  S2DQ_AVX2_MAPPED(4), S2DQ_AVX2_MAPPED(6),
-    S2DQ_AVX2_MAPPED(8), S2DQ_AVX2_MAPPED(12), S2DQ_AVX2_MAPPED(16)};
+    S2DQ_AVX2_MAPPED(1), S2DQ_AVX2_MAPPED(2), S2DQ_AVX2_MAPPED(3),  S2DQ_AVX2_MAPPED(4),
+    S2DQ_AVX2_MAPPED(6), S2DQ_AVX2_MAPPED(8), S2DQ_AVX2_MAPPED(12), S2DQ_AVX2_MAPPED(16)};
 
 /* The streams of a run: those places of its source step that other loops distribute, all of them. IN: the loops but the
  * run. OUT: job->offset, the line of each stream, the loops that remain, and how far the first stream's bytes are from

@@ -151,8 +151,8 @@ S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m25
 #define S2DQ_STEP_WORDS(OF) _mm256_loadu_si256((const __m256i *)((OF) + word))
 
 /* Turns of two loops for one vector of their tile. What is said of it is a constant where this is inlined: how many
- * windows it has, whether it goes through lines (2: lines that take something off, 3: and are shifted), whether it has
- * bytes that are filled, and how it is stored. */
+ * windows it has, what lines it goes through (1; 2: that take something off, 3: that are shifted, 4: that do all there
+ * is), whether it has bytes that are filled, and how it is stored. */
 S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep,
                                          const s2dq_step *step, const s2dq_filling *filling, int windows, int mapped,
                                          int filled, int whole)
@@ -190,9 +190,9 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
             for (int w = 1; w < windows; w++)
                 value = _mm256_or_si256(value, _mm256_shuffle_epi8(s2dq_step_load(s, at[w]), shuffle[w]));
             if (mapped) {
-                value = _mm256_xor_si256(value, first);
+                if (mapped == 4) value = _mm256_xor_si256(value, first);
                 __m256i even = _mm256_slli_epi16(value, 8), odd = _mm256_and_si256(value, upper);
-                if (mapped > 1) even = _mm256_subs_epu16(even, less[0]), odd = _mm256_subs_epu16(odd, less[1]);
+                if (mapped % 2 == 0) even = _mm256_subs_epu16(even, less[0]), odd = _mm256_subs_epu16(odd, less[1]);
                 even = _mm256_adds_epu16(_mm256_mulhi_epu16(even, slope[0]), more[0]);
                 odd = _mm256_adds_epu16(_mm256_mulhi_epu16(odd, slope[1]), more[1]);
                 even = mapped > 2 ? _mm256_srl_epi16(even, down) : _mm256_srli_epi16(even, 8);
@@ -225,7 +225,7 @@ typedef void (*s2dq_step_sweep)(uint8_t *, const uint8_t *, const s2dq_axis *, c
 #define S2DQ_STEP_EACH_STORE(M, W, MAPPED) M(W, MAPPED, 0, 1) M(W, MAPPED, 0, 2) M(W, MAPPED, 1, 1) M(W, MAPPED, 1, 2)
 #define S2DQ_STEP_EACH_KIND(M, W) \
     S2DQ_STEP_EACH_STORE(M, W, 0) S2DQ_STEP_EACH_STORE(M, W, 1) \
-    S2DQ_STEP_EACH_STORE(M, W, 2) S2DQ_STEP_EACH_STORE(M, W, 3)
+    S2DQ_STEP_EACH_STORE(M, W, 2) S2DQ_STEP_EACH_STORE(M, W, 3) S2DQ_STEP_EACH_STORE(M, W, 4)
 #define S2DQ_STEP_EACH(M)                                                              \
     S2DQ_STEP_EACH_KIND(M, 1) S2DQ_STEP_EACH_KIND(M, 2) S2DQ_STEP_EACH_KIND(M, 3) \
     S2DQ_STEP_EACH_KIND(M, 4) S2DQ_STEP_EACH_KIND(M, 5) S2DQ_STEP_EACH_KIND(M, 6)
@@ -233,7 +233,7 @@ typedef void (*s2dq_step_sweep)(uint8_t *, const uint8_t *, const s2dq_axis *, c
 S2DQ_STEP_EACH(S2DQ_STEP_SWEEP_OF)
 
 #define S2DQ_STEP_ENTRY(W, M, F, S) [M][F][S - 1][W - 1] = s2dq_step_sweep_##W##M##F##S,
-static const s2dq_step_sweep s2dq_step_sweeps[4][2][2][S2DQ_STEP_SWEPT] = {S2DQ_STEP_EACH(S2DQ_STEP_ENTRY)};
+static const s2dq_step_sweep s2dq_step_sweeps[5][2][2][S2DQ_STEP_SWEPT] = {S2DQ_STEP_EACH(S2DQ_STEP_ENTRY)};
 
 /* Any vector, once. */
 S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2dq_step *step,
@@ -268,7 +268,9 @@ S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2d
 static void s2dq_step_all(uint8_t *dst, const uint8_t *src, const s2dq_steps *steps, const s2dq_filling *filling,
                           const s2dq_axis *sweep)
 {
-    const int mapped = !filling->lines ? 0 : filling->lines->shift ? 3 : filling->lines->falls ? 2 : 1;
+    const s2dq_lines *lines = filling->lines;
+    const int all = lines && (lines->turns || (lines->shift && lines->falls));
+    const int mapped = !lines ? 0 : all ? 4 : lines->shift ? 3 : lines->falls ? 2 : 1;
     for (int k = 0; k < steps->count; k++) {
         const s2dq_step *step = &steps->step[k];
         if (step->whole && step->windows <= S2DQ_STEP_SWEPT) {
