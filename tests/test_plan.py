@@ -447,7 +447,7 @@ def run_checker(monkeypatch, rng, sabotage, case):
     changed = []
 
     def broken(problem, **_):
-        plan = _plan.plan_depth(problem, tiles=_plan.Means(*means) if tiles else None)
+        plan = _plan.plan_depth(problem, tiles=_plan.Means(*means)._replace(moves=True) if tiles else None)
         assert any(box.tile for segment in plan.segments for box in segment.boxes) == tiles
         changed.append(sabotage(plan) != plan)
         return sabotage(plan)
@@ -509,6 +509,8 @@ def test_checker_accepts_the_real_plan(monkeypatch, rng, case):
     ],
 )
 def test_checker_notices_sabotage(monkeypatch, rng, sabotage, case):
+    if sabotage is unread_byte and not (_kernels.tile_means() and _plan.Means(*_kernels.tile_means()).moves):
+        pytest.skip("the tiles of this instruction set read windows, whatever the masks of their pieces")
     with pytest.raises(AssertionError, match=f"\n{SABOTAGED[case][0]}: shape"):
         run_checker(monkeypatch, rng, sabotage, case)
 

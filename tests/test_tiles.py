@@ -554,7 +554,8 @@ def test_cropped_words_in_sequence_stay_inside_of_the_result(start):
 @needs_tiles
 def test_kernels_run_networks(rng):
     boxes = [random_transpose_box(rng) for _ in range(80)]
-    assert sum(networks_in(tiled_for_kernels(box)) > 0 for box in boxes) > 5 * KERNEL_MEANS.networks
+    networks = sum(networks_in(tiled_for_kernels(box)) > 0 for box in boxes)
+    assert networks > 5 if KERNEL_MEANS.networks else networks == 0
     for box in boxes:
         run_by_kernels(rng, box, tiled_for_kernels(box))
 
