@@ -13,8 +13,9 @@ import numpy as np
 
 _LEVELS = np.arange(256)
 _SHIFTS = 8
-_LESS = tuple(range(0, 256, 32))  # tried: parts of a step, where a slope alone is too coarse
+_LESS = tuple(range(32, 256, 32))  # tried: parts of a step, where a slope alone is too coarse
 _SLOPES = 4096  # tried for a table, at most
+_COARSE = 32  # slopes from one to the next, in the first of the tries
 _TRIES = 2000  # lines computed for it
 
 
@@ -87,11 +88,13 @@ def line_of(table: np.ndarray, shift: int) -> Line | None:
     doubt = 1.5 * one / (last - first)
     if slope - doubt >= 65536:
         return None
-    for less in _LESS:
-        line = _rising(values, slope, doubt, less, shift)
+    slopes = _slopes(slope, doubt)
+    for some in (slopes[::_COARSE], slopes):  # most tables leave room for many
+        line = _rising(values, some, 0, shift) or _falling(values, some, shift)
         if line:
             return line
-    return _falling(values, slope, doubt, shift)
+    lines = (_rising(values, slopes, less, shift) for less in _LESS)
+    return next((line for line in lines if line), None)
 
 
 def _saturating(shift: int) -> int:
@@ -112,9 +115,8 @@ def _words(values: np.ndarray, shift: int) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def _rising(values, slope, doubt, less, shift) -> Line | None:
+def _rising(values, slopes, less, shift) -> Line | None:
     """A line that adds something behind its slope."""
-    slopes = _slopes(slope, doubt)
     risen = np.maximum(_LEVELS * 256 - less, 0) * slopes[:, np.newaxis] >> 16
     low, high = _words(values, shift)
     least = np.maximum((low - risen).max(axis=1), 0)
@@ -123,11 +125,10 @@ def _rising(values, slope, doubt, less, shift) -> Line | None:
     return _first_right(values, [(at, more, less, shift) for at, more in zip(slopes[fits], least[fits])])
 
 
-def _falling(values, slope, doubt, shift) -> Line | None:
+def _falling(values, slopes, shift) -> Line | None:
     """A line that takes something off before its slope; it begins at zero."""
     if values[0]:
         return None
-    slopes = _slopes(slope, doubt)
     low, high = _words(values, shift)
     factor = slopes[:, np.newaxis] / 65536
     # Without rounding down: (v * 256 - less) * factor reaches `low` and stays below the next of `high`.
