@@ -84,11 +84,14 @@ S2DQ_512_INLINE void s2dq_512_mask_store(uint8_t *dst, const int64_t *at, const 
 /* The lines of one output: of its even bytes, then of its odd ones. */
 typedef struct {
     __m512i slope[2], more[2], less[2], first, right, left;
+    int falls, turns;
 } s2dq_512_lines;
 
 S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k)
 {
     s2dq_512_lines own = {.first = _mm512_loadu_si512(lines->first)};
+    own.falls = lines->falls != 0;
+    own.turns = lines->turns != 0;
     own.right = _mm512_set1_epi16((short)(8 - lines->shift));
     own.left = _mm512_set1_epi16((short)lines->shift);
     for (int odd = 0; odd < 2; odd++) {
@@ -100,19 +103,19 @@ S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k)
 }
 
 /* Half of the bytes of a register, each in the upper half of a word, through their lines. */
-S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines, int odd)
+S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, int odd)
 {
-    if (lines->falls) value = _mm512_subs_epu16(value, own->less[odd]);
+    if (own->falls) value = _mm512_subs_epu16(value, own->less[odd]);
     return _mm512_adds_epu16(_mm512_mulhi_epu16(value, own->slope[odd]), own->more[odd]);
 }
 
 /* The bytes of an output through their lines. */
-S2DQ_512_INLINE __m512i s2dq_512_map(__m512i value, const s2dq_512_lines *own, const s2dq_lines *lines)
+S2DQ_512_INLINE __m512i s2dq_512_map(__m512i value, const s2dq_512_lines *own)
 {
     const __m512i upper = _mm512_set1_epi16((short)0xFF00);
-    if (lines->turns) value = _mm512_xor_si512(value, own->first);
-    const __m512i even = _mm512_srlv_epi16(s2dq_512_line(_mm512_slli_epi16(value, 8), own, lines, 0), own->right);
-    const __m512i odd = _mm512_sllv_epi16(s2dq_512_line(_mm512_and_si512(value, upper), own, lines, 1), own->left);
+    if (own->turns) value = _mm512_xor_si512(value, own->first);
+    const __m512i even = _mm512_srlv_epi16(s2dq_512_line(_mm512_slli_epi16(value, 8), own, 0), own->right);
+    const __m512i odd = _mm512_sllv_epi16(s2dq_512_line(_mm512_and_si512(value, upper), own, 1), own->left);
     return _mm512_ternarylogic_epi64(even, odd, upper, S2DQ_512_SELECT);
 }
 
@@ -121,6 +124,7 @@ S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, int k, __m512i table,
                                         int outputs, int way)
 {
     const int first = way == S2DQ_MIXED ? 0 : s2dq_pair_of(inputs, outputs, way, k);
+    if (way == S2DQ_SAME) return in[k];
     if (inputs == 1) return _mm512_permutexvar_epi8(table, in[0]);
     if (inputs == 2 || way != S2DQ_MIXED)
         return _mm512_permutex2var_epi8(in[first], table, in[(first + 1) % inputs]);
@@ -196,7 +200,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
 #pragma GCC unroll 4
                 for (int k = 0; k < outputs; k++) {
                     __m512i value = s2dq_512_output(in, k, table[k], upper[k], inputs, outputs, way);
-                    if (mapped) value = s2dq_512_map(value, &own[k], filling->lines);
+                    if (mapped) value = s2dq_512_map(value, &own[k]);
                     if (fills) value = _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
                     else if (mapped) value = _mm512_xor_si512(value, fill[0]);
                     if (kind == S2DQ_TILE_SEQUENCE) {
@@ -252,7 +256,7 @@ S2DQ_512 static void s2dq_512_outputs(uint8_t *registers, const uint8_t *src, co
                                         S2DQ_REGISTERS, S2DQ_MIXED);
         if (tile->mapped) {
             const s2dq_512_lines own = s2dq_512_lines_of(filling->lines, k);
-            value = s2dq_512_map(value, &own, filling->lines);
+            value = s2dq_512_map(value, &own);
         }
         value = _mm512_ternarylogic_epi64(value, _mm512_loadu_si512(filling->keep[k]),
                                           _mm512_loadu_si512(filling->fill[k]), S2DQ_512_FILL);
@@ -383,6 +387,14 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     {                                                                                                           \
         s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_MASKED, 1, tile->far != 0, 1); \
     }
+#define S2DQ_512_MAPPED_WAY(NAME, I, L, O, S, WAY)                                                               \
+    S2DQ_512 static void s2dq_512_mapped_##NAME##_##I##L##O##S(uint8_t *dst, const uint8_t *src,                 \
+                                                               const s2dq_tile *tile, const s2dq_filling *filling, \
+                                                               const s2dq_axis *loops)                           \
+    {                                                                                                            \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, tile->far != 0, 1);    \
+    }
+#define S2DQ_512_MAPPED_PAIRED_RUNNER(I, L, O, S) S2DQ_512_MAPPED_WAY(paired, I, L, O, S, S2DQ_PAIRED)
 #define S2DQ_512_RUNNER(I, L, O, S)                                                      \
     S2DQ_512_RUNNER_WAY(mixed, I, L, O, S, S2DQ_MIXED)                                   \
     S2DQ_512_RUNNER_OF(mixed_fill, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, 1, tile->far != 0)
@@ -411,10 +423,17 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
 #define S2DQ_512_EACH_MAPPED(M)                                            \
     S2DQ_512_EACH_MAPPED_OUTPUT(M, 1) S2DQ_512_EACH_MAPPED_OUTPUT(M, 2) \
     S2DQ_512_EACH_MAPPED_OUTPUT(M, 3) S2DQ_512_EACH_MAPPED_OUTPUT(M, 4)
+#define S2DQ_512_EACH_MAPPED_PAIRED(M)                                                                  \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 2) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 3) \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 2) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 3)
 #define S2DQ_512_EACH_IN_TURN(M) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 4)
 
 S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_RUNNER)
 S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_RUNNER)
+S2DQ_512_EACH_MAPPED_PAIRED(S2DQ_512_MAPPED_PAIRED_RUNNER)
+S2DQ_512_MAPPED_WAY(same, 1, 1, 1, 1, S2DQ_SAME)
+S2DQ_512_MAPPED_WAY(same, 2, 1, 2, 1, S2DQ_SAME)
+S2DQ_512_MAPPED_WAY(same, 3, 1, 3, 1, S2DQ_SAME)
 S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAMER)
 S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_SEQUENCER)
 S2DQ_512_EACH_PAIRED(S2DQ_512_PAIRED_RUNNER)
@@ -432,6 +451,7 @@ enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_MASKED, S2DQ_512_FILLED, S2DQ_512_K
 #define S2DQ_512_IN_TURN_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_PAIRED_IN_TURN, in_turn, I, L, O, S)
 #define S2DQ_512_MAPPED_ENTRY(I, L, O, S)                                                                  \
     [I - 1][L / 2][O - 1][S / 2] = {s2dq_512_mapped_##I##L##O##S, s2dq_512_mapped_mask_##I##L##O##S},
+#define S2DQ_512_MAPPED_PAIRED_ENTRY(I, L, O, S) [I - 3][L / 2][O - 2][S / 2] = s2dq_512_mapped_paired_##I##L##O##S,
 #define S2DQ_512_STREAM_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_mixed_stream_##I##L##O##S,
 #define S2DQ_512_SEQUENCE_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_mixed_sequence_##I##L##O##S,
 
@@ -440,6 +460,10 @@ static const s2dq_tile_runner s2dq_512_runners[S2DQ_WAYS][4][3][4][3][S2DQ_512_K
         S2DQ_512_EACH_IN_TURN(S2DQ_512_IN_TURN_ENTRY)};
 static const s2dq_tile_runner s2dq_512_mapped[4][3][3][3][2] = {
     S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_ENTRY)};
+static const s2dq_tile_runner s2dq_512_mapped_paired[2][3][2][3] = {
+    S2DQ_512_EACH_MAPPED_PAIRED(S2DQ_512_MAPPED_PAIRED_ENTRY)};
+static const s2dq_tile_runner s2dq_512_mapped_same[3] = {s2dq_512_mapped_same_1111, s2dq_512_mapped_same_2121,
+                                                         s2dq_512_mapped_same_3131};
 static const s2dq_tile_runner s2dq_512_streamers[4][3][4] = {
     S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY)};
 static const s2dq_tile_runner s2dq_512_sequencers[4][3][4] = {
@@ -520,6 +544,9 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
     int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
         if (tile->dst_mask[k] != full) kind = S2DQ_512_MASKED;
+    if (tile->mapped && tile->same && !tile->fills) return s2dq_512_mapped_same[tile->outputs - 1];
+    if (tile->mapped && tile->way == S2DQ_PAIRED && kind <= S2DQ_512_FAR)
+        return s2dq_512_mapped_paired[tile->inputs - 3][tile->loads / 2][tile->outputs - 2][tile->stores / 2];
     if (tile->mapped)
         return s2dq_512_mapped[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2]
                               [kind == S2DQ_512_MASKED || kind == S2DQ_512_FILLED];

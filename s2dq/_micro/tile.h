@@ -14,8 +14,8 @@
 
 #include "axis.h"
 
-/* How outputs are looked up: in all registers, or each in two neighbours alone. */
-enum { S2DQ_MIXED, S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN, S2DQ_WAYS };
+/* How outputs are looked up: in all registers, or each in two neighbours alone; or not at all, for they are the inputs. */
+enum { S2DQ_MIXED, S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN, S2DQ_WAYS, S2DQ_SAME = S2DQ_WAYS };
 /* How a runner stores. */
 enum { S2DQ_TILE_PLAIN, S2DQ_TILE_MASKED, S2DQ_TILE_STREAMED, S2DQ_TILE_SEQUENCE };
 enum { S2DQ_REGISTERS = 4, S2DQ_PIECES = 16, S2DQ_REGISTER_BYTES = 64, S2DQ_TILE_LOOPS = 3 };
@@ -39,6 +39,7 @@ typedef struct {
      * indices in two neighbours for that. */
     uint8_t table[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
     int64_t way;
+    int64_t same; /* whether all outputs are the inputs, byte for byte, stored in full */
     uint8_t pair[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
     const struct s2dq_steps *steps; /* of the instruction sets that run those, see avx2_tile.h */
 } s2dq_tile;
@@ -75,12 +76,25 @@ static inline int s2dq_tile_pair(s2dq_tile *tile, int way)
     return 1;
 }
 
-/* OUT: `table`, `way`, `pair`. */
+/* Whether the outputs are the inputs. */
+static inline int s2dq_tile_same(const s2dq_tile *tile)
+{
+    if (tile->inputs != tile->outputs || tile->loads != 1 || tile->stores != 1) return 0;
+    for (int k = 0; k < tile->outputs; k++)
+        for (int i = 0; i < S2DQ_REGISTER_BYTES; i++)
+            if (!s2dq_tile_wants(tile, k, i) || (tile->upper[k] >> i & 1) != (uint64_t)(k / 2) ||
+                tile->table[k][i] != k % 2 * S2DQ_REGISTER_BYTES + i)
+                return 0;
+    return 1;
+}
+
+/* OUT: `table`, `way`, `same`, `pair`. */
 static inline void s2dq_tile_choose(s2dq_tile *tile)
 {
     for (int k = 0; k < tile->outputs; k++)
         for (int i = 0; i < S2DQ_REGISTER_BYTES; i++)
             tile->table[k][i] = tile->upper[k] >> i & 1 ? tile->high[k][i] : tile->low[k][i];
+    tile->same = s2dq_tile_same(tile);
     tile->way = S2DQ_MIXED;
     for (int way = S2DQ_PAIRED; way < S2DQ_WAYS && tile->inputs > 2 && tile->outputs > 1 && !tile->way; way++)
         if (s2dq_tile_pair(tile, way)) tile->way = way;
