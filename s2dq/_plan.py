@@ -854,7 +854,7 @@ def _splits_planes(p: DepthProblem) -> bool:
 
 
 def _depth_mapped(p: DepthProblem) -> Plan:
-    """Frames to planes, byte by byte for kernels that see streams in them: tiles would have too little of each plane."""
+    """Frames to planes, for kernels that see streams in single bytes: tiles would have too little of each plane."""
     segments = []
     for box in boxes_of(_depth_move(p._replace(lookup="table"))):
         # Padding: fill values channel by channel, for there each is one byte, repeated.
