@@ -3,8 +3,8 @@
  * s2dq_avx2_map    the same as s2dq_lookup in portable.h, where every table has a line (see tile.h), or all turn the
  *                  same bits: the channels of pixels, split into as many streams, in registers; each stream has a line
  *                  of its own, so that its constants are the same in all places of a register. One stream is a run that
- *                  stays as it is. What is no such split
- *                  goes through the tables, and so do bytes of which bits are turned first.
+ *                  stays as it is. What is no such split goes through the tables, and so do bytes of which bits are
+ *                  turned first.
  */
 #ifndef S2DQ_AVX2_MAP_H
 #define S2DQ_AVX2_MAP_H
@@ -12,7 +12,7 @@
 #include "avx2.h"
 #include "tile.h"
 
-/* What all lookups of a call have in common. `lines` has one for each table, or is NULL: where only `flip` is turned. */
+/* What all lookups of a call have in common. `lines` has one for each table, or is NULL where only `flip` is turned. */
 typedef struct {
     const uint8_t *tables;
     const s2dq_line *lines;
@@ -23,8 +23,8 @@ typedef struct {
 
 enum { S2DQ_AVX2_STREAMS_MOST = 16 };
 
-/* What becomes of bytes: bits of them are turned; before, they go through a line; of which something is taken off first,
- * or which is shifted behind. */
+/* What becomes of bytes: bits of them are turned, and nothing else; or they go through a line before, of which something
+ * is taken off first, or which is shifted behind. */
 enum { S2DQ_AVX2_TURNED, S2DQ_AVX2_LINE, S2DQ_AVX2_FALLING, S2DQ_AVX2_SHIFTED = 4, S2DQ_AVX2_LINE_KINDS = 8 };
 
 /* A row of every stream. */
@@ -87,7 +87,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_map_rows(uint8_t *dst, const uint8_t *src, const
     const s2dq_avx2_turns turns = {
         _mm256_set1_epi8((char)job->flip), _mm_cvtsi32_si128(8 - job->shift), _mm_cvtsi32_si128(job->shift)};
     s2dq_avx2_slope slopes[S2DQ_AVX2_STREAMS_MOST];
-    int64_t offset[S2DQ_AVX2_STREAMS_MOST]; /* a copy: what is stored to dst cannot change it, so it stays in registers */
+    int64_t offset[S2DQ_AVX2_STREAMS_MOST]; /* a copy: what is stored to dst cannot change it */
     s2dq_position at;
     S2DQ_UNROLL
     for (int k = 0; k < streams; k++) {

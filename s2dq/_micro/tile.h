@@ -14,7 +14,7 @@
 
 #include "axis.h"
 
-/* How outputs are looked up: in all registers, or each in two neighbours alone; or not at all, for they are the inputs. */
+/* How outputs are looked up: in all registers; each in two neighbours alone; or not at all, for they are the inputs. */
 enum { S2DQ_MIXED, S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN, S2DQ_WAYS, S2DQ_SAME = S2DQ_WAYS };
 /* How a runner stores. */
 enum { S2DQ_TILE_PLAIN, S2DQ_TILE_MASKED, S2DQ_TILE_STREAMED, S2DQ_TILE_SEQUENCE };
