@@ -23,8 +23,8 @@ typedef struct {
 
 enum { S2DQ_AVX2_STREAMS_MOST = 16 };
 
-/* What becomes of bytes: bits of them are turned, and nothing else; or they go through a line before, of which something
- * is taken off first, or which is shifted behind. */
+/* What becomes of bytes: bits of them are turned, and nothing else; or they go through a line before, of which
+ * something is taken off first, or which is shifted behind. */
 enum { S2DQ_AVX2_TURNED, S2DQ_AVX2_LINE, S2DQ_AVX2_FALLING, S2DQ_AVX2_SHIFTED = 4, S2DQ_AVX2_LINE_KINDS = 8 };
 
 /* A row of every stream. */

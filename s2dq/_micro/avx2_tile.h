@@ -1,8 +1,9 @@
 /* Tile programs on AVX2: for frames that go through their tables on the way. (Plain moves have kernels of their own.)
  *
  * A vector of 32 bytes of the result is put together from windows of 16 bytes of the source, a pair of them at a time,
- * one for each lane: load, shuffle, or. The vectors of a tile take turns in sweeps over the two innermost loops, so
- * that what one of them needs stays in registers; a sweep is as long as its lines stay in the nearest cache.
+ * one for each lane: load, shuffle, or. Where pairs can be chosen side by side, one load takes both. The vectors of a
+ * tile take turns in sweeps over the two innermost loops, so that what one of them needs stays in registers; a sweep is
+ * as long as its lines stay in the nearest cache.
  */
 #ifndef S2DQ_AVX2_TILE_H
 #define S2DQ_AVX2_TILE_H
@@ -18,12 +19,13 @@ enum {
     S2DQ_STEP_WINDOWS = 16,                                                  /* of a lane: one for each byte */
     S2DQ_STEP_SWEPT = 6,                                                     /* as many may stay in registers */
     S2DQ_STEPS = S2DQ_REGISTERS * S2DQ_REGISTER_BYTES / S2DQ_STEP_BYTES,     /* of a tile */
-    S2DQ_STEP_SWEEP = 6144                                                  /* bytes of the source in one */
+    S2DQ_STEP_SWEEP = 6144                                                   /* bytes of the source in one */
 };
 
 /* How to make and store one vector. */
 typedef struct {
     int windows, output, half, filled;
+    int joined;      /* whether the windows of both lanes lie side by side */
     int whole;       /* 1: its lanes are stored whole, 2: and as one */
     uint32_t stored; /* bytes */
     int64_t dst[2];  /* of each lane */
@@ -44,58 +46,85 @@ static inline int64_t s2dq_tile_source(const s2dq_tile *tile, int k, int i)
     return tile->src[place / width] + place % width;
 }
 
-/* Covers the bytes of one lane by windows that stay within the pieces of the tile. */
-static inline int s2dq_step_cover(s2dq_step *step, const s2dq_tile *tile, int lane, int64_t high)
+/* Covers bytes of a vector, a bit of `left` for each, with windows between `low` and `high`; those of its upper lane
+ * are read `beside` bytes behind the windows. OUT: where these start. Returns how many, or -1: one is out of reach. */
+static inline int s2dq_step_cover(int64_t *at, const int64_t *from, uint32_t left, int64_t beside, int64_t low,
+                                  int64_t high)
 {
-    const int first = step->half * S2DQ_STEP_BYTES + lane * S2DQ_STEP_LANE;
-    int left = 0, windows = 0;
-    for (int j = 0; j < S2DQ_STEP_LANE; j++) left |= s2dq_tile_wants(tile, step->output, first + j) << j;
+    const int64_t last = high - beside - S2DQ_STEP_LANE;
+    int windows = 0;
     while (left) {
-        int64_t start = INT64_MAX;
-        for (int j = 0; j < S2DQ_STEP_LANE; j++) {
-            const int64_t from = s2dq_tile_source(tile, step->output, first + j);
-            if (left >> j & 1 && from < start) start = from;
+        int64_t start = last;
+        uint32_t reached = 0;
+        for (int i = 0; i < S2DQ_STEP_BYTES; i++) {
+            const int64_t place = from[i] - i / S2DQ_STEP_LANE * beside;
+            if (left >> i & 1 && place < start) start = place;
         }
-        if (start > high - S2DQ_STEP_LANE) start = high - S2DQ_STEP_LANE;
-        step->at[windows][lane] = start;
-        for (int j = 0; j < S2DQ_STEP_LANE; j++) {
-            const int64_t from = s2dq_tile_source(tile, step->output, first + j) - start;
-            if (!(left >> j & 1) || from < 0 || from >= S2DQ_STEP_LANE) continue;
-            step->shuffle[windows][lane * S2DQ_STEP_LANE + j] = (uint8_t)from;
-            left &= ~(1 << j);
+        for (int i = 0; i < S2DQ_STEP_BYTES; i++) {
+            const int64_t place = from[i] - i / S2DQ_STEP_LANE * beside - start;
+            reached |= (uint32_t)(place >= 0 && place < S2DQ_STEP_LANE) << i;
         }
-        windows++;
+        if (!(left & reached) || start < low || windows == S2DQ_STEP_WINDOWS) return -1;
+        left &= ~reached;
+        at[windows++] = start;
     }
     return windows;
+}
+
+/* OUT: the windows of a step whose bytes come `from` where it `wants` them: as few as possible, between `low` and
+ * `high`. */
+static inline void s2dq_step_windows(s2dq_step *step, const int64_t *from, uint32_t wants, int64_t low, int64_t high)
+{
+    const uint32_t lower = 0xFFFF;
+    int64_t at[3][S2DQ_STEP_WINDOWS]; /* of either lane, and of both */
+    const int one = s2dq_step_cover(at[0], from, wants & lower, 0, low, high);
+    const int other = s2dq_step_cover(at[1], from, wants & ~lower, 0, low, high);
+    const int both = s2dq_step_cover(at[2], from, wants, S2DQ_STEP_LANE, low, high);
+    step->windows = one > other ? one : other;
+    step->joined = both > 0 && both <= step->windows;
+    if (step->joined) step->windows = both;
+    if (!step->windows) step->windows = 1;
+    memset(step->shuffle, 0x80, sizeof step->shuffle); /* such a byte becomes 0 */
+    for (int w = 0; w < step->windows; w++) {
+        step->at[w][0] = step->joined ? at[2][w] : w < one ? at[0][w] : high - S2DQ_STEP_LANE;
+        step->at[w][1] = step->joined ? at[2][w] + S2DQ_STEP_LANE : w < other ? at[1][w] : high - S2DQ_STEP_LANE;
+        for (int i = 0; i < S2DQ_STEP_BYTES; i++) {
+            const int64_t place = from[i] - step->at[w][i / S2DQ_STEP_LANE];
+            if (!(wants >> i & 1) || place < 0 || place >= S2DQ_STEP_LANE) continue;
+            step->shuffle[w][i] = (uint8_t)place;
+            wants &= ~((uint32_t)1 << i);
+        }
+    }
 }
 
 /* OUT: the steps of a tile. Returns the most windows of any. */
 static inline int s2dq_tile_steps(s2dq_steps *steps, const s2dq_tile *tile)
 {
     const int width = S2DQ_REGISTER_BYTES / (int)tile->stores;
-    int64_t high = INT64_MIN;
+    int64_t low = INT64_MAX, high = INT64_MIN;
     int most = 0;
-    for (int k = 0; k < tile->inputs * tile->loads; k++)
-        if (tile->src[k] + S2DQ_REGISTER_BYTES / tile->loads > high)
-            high = tile->src[k] + S2DQ_REGISTER_BYTES / tile->loads;
+    for (int k = 0; k < tile->inputs * tile->loads; k++) {
+        const int64_t end = tile->src[k] + S2DQ_REGISTER_BYTES / tile->loads;
+        if (tile->src[k] < low) low = tile->src[k];
+        if (end > high) high = end;
+    }
     steps->count = 0;
     for (int at = 0; at < tile->outputs * 2; at++) {
         s2dq_step *step = &steps->step[steps->count];
+        int64_t from[S2DQ_STEP_BYTES];
+        uint32_t wants = 0;
         step->output = at / 2, step->half = at % 2, step->stored = 0, step->filled = 0;
         for (int i = 0; i < S2DQ_STEP_BYTES; i++) {
             const int byte = step->half * S2DQ_STEP_BYTES + i, piece = step->output * (int)tile->stores + byte / width;
             step->stored |= (uint32_t)(tile->dst_mask[piece] >> byte % width & 1) << i;
             step->filled |= tile->fill[step->output][byte] >= 0;
+            wants |= (uint32_t)s2dq_tile_wants(tile, step->output, byte) << i;
+            from[i] = s2dq_tile_source(tile, step->output, byte);
             if (i % S2DQ_STEP_LANE == 0) step->dst[i / S2DQ_STEP_LANE] = tile->dst[piece] + byte % width;
         }
         if (!step->stored) continue;
         step->whole = step->stored != ~(uint32_t)0 ? 0 : step->dst[1] == step->dst[0] + S2DQ_STEP_LANE ? 2 : 1;
-        memset(step->shuffle, 0x80, sizeof step->shuffle); /* such a byte becomes 0 */
-        const int64_t somewhere = high - S2DQ_STEP_LANE;
-        for (int w = 0; w < S2DQ_STEP_WINDOWS; w++) step->at[w][0] = step->at[w][1] = somewhere;
-        const int one = s2dq_step_cover(step, tile, 0, high), other = s2dq_step_cover(step, tile, 1, high);
-        step->windows = one > other ? one : other;
-        if (!step->windows) step->windows = 1;
+        s2dq_step_windows(step, from, wants, low, high);
         if (step->windows > most) most = step->windows;
         steps->count++;
     }
@@ -152,10 +181,10 @@ S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m25
 
 /* Turns of two loops for one vector of their tile. What is said of it is a constant where this is inlined: how many
  * windows it has, what lines it goes through (1; 2: that take something off, 3: that are shifted, 4: that do all there
- * is), whether it has bytes that are filled, and how it is stored. */
+ * is), whether it has bytes that are filled, whether pairs of windows are loaded at once, and how it is stored. */
 S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep,
                                          const s2dq_step *step, const s2dq_filling *filling, int windows, int mapped,
-                                         int filled, int whole)
+                                         int filled, int joined, int whole)
 {
     const s2dq_axis outer = sweep[0], inner = sweep[1];
     const int k = step->output, byte = step->half * S2DQ_STEP_BYTES, word = byte / 2;
@@ -185,10 +214,13 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
         uint8_t *d = dst + j * outer.dst;
         for (int64_t left = inner.extent; left > 0; left--) {
             if (left == 1) s -= inner.src_back, d -= inner.dst_back;
-            __m256i value = _mm256_shuffle_epi8(s2dq_step_load(s, at[0]), shuffle[0]);
+            __m256i value = fill;
 #pragma GCC unroll 6
-            for (int w = 1; w < windows; w++)
-                value = _mm256_or_si256(value, _mm256_shuffle_epi8(s2dq_step_load(s, at[w]), shuffle[w]));
+            for (int w = 0; w < windows; w++) {
+                const __m256i window = joined ? S2DQ_STEP_BYTES_OF(s + at[w][0]) : s2dq_step_load(s, at[w]);
+                const __m256i part = _mm256_shuffle_epi8(window, shuffle[w]);
+                value = w ? _mm256_or_si256(value, part) : part;
+            }
             if (mapped) {
                 if (mapped == 4) value = _mm256_xor_si256(value, first);
                 __m256i even = _mm256_slli_epi16(value, 8), odd = _mm256_and_si256(value, upper);
@@ -216,24 +248,27 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
 typedef void (*s2dq_step_sweep)(uint8_t *, const uint8_t *, const s2dq_axis *, const s2dq_step *,
                                 const s2dq_filling *);
 
-#define S2DQ_STEP_SWEEP_OF(W, M, F, S)                                                                           \
-    S2DQ_STEP static void s2dq_step_sweep_##W##M##F##S(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep, \
-                                                       const s2dq_step *step, const s2dq_filling *filling)       \
-    {                                                                                                            \
-        s2dq_step_sweep_of(dst, src, sweep, step, filling, W, M, F, S);                                          \
+#define S2DQ_STEP_SWEEP_OF(W, M, F, J, S)                                                                           \
+    S2DQ_STEP static void s2dq_step_sweep_##W##M##F##J##S(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep, \
+                                                          const s2dq_step *step, const s2dq_filling *filling)       \
+    {                                                                                                               \
+        s2dq_step_sweep_of(dst, src, sweep, step, filling, W, M, F, J, S);                                          \
     }
-#define S2DQ_STEP_EACH_STORE(M, W, MAPPED) M(W, MAPPED, 0, 1) M(W, MAPPED, 0, 2) M(W, MAPPED, 1, 1) M(W, MAPPED, 1, 2)
-#define S2DQ_STEP_EACH_KIND(M, W) \
-    S2DQ_STEP_EACH_STORE(M, W, 0) S2DQ_STEP_EACH_STORE(M, W, 1) \
-    S2DQ_STEP_EACH_STORE(M, W, 2) S2DQ_STEP_EACH_STORE(M, W, 3) S2DQ_STEP_EACH_STORE(M, W, 4)
+#define S2DQ_STEP_EACH_STORE(M, W, MAPPED, F, J) M(W, MAPPED, F, J, 1) M(W, MAPPED, F, J, 2)
+#define S2DQ_STEP_EACH_LOAD(M, W, MAPPED, F) \
+    S2DQ_STEP_EACH_STORE(M, W, MAPPED, F, 0) S2DQ_STEP_EACH_STORE(M, W, MAPPED, F, 1)
+#define S2DQ_STEP_EACH_FILL(M, W, MAPPED) S2DQ_STEP_EACH_LOAD(M, W, MAPPED, 0) S2DQ_STEP_EACH_LOAD(M, W, MAPPED, 1)
+#define S2DQ_STEP_EACH_KIND(M, W)                                                              \
+    S2DQ_STEP_EACH_FILL(M, W, 0) S2DQ_STEP_EACH_FILL(M, W, 1) S2DQ_STEP_EACH_FILL(M, W, 2) \
+    S2DQ_STEP_EACH_FILL(M, W, 3) S2DQ_STEP_EACH_FILL(M, W, 4)
 #define S2DQ_STEP_EACH(M)                                                              \
     S2DQ_STEP_EACH_KIND(M, 1) S2DQ_STEP_EACH_KIND(M, 2) S2DQ_STEP_EACH_KIND(M, 3) \
     S2DQ_STEP_EACH_KIND(M, 4) S2DQ_STEP_EACH_KIND(M, 5) S2DQ_STEP_EACH_KIND(M, 6)
 
 S2DQ_STEP_EACH(S2DQ_STEP_SWEEP_OF)
 
-#define S2DQ_STEP_ENTRY(W, M, F, S) [M][F][S - 1][W - 1] = s2dq_step_sweep_##W##M##F##S,
-static const s2dq_step_sweep s2dq_step_sweeps[5][2][2][S2DQ_STEP_SWEPT] = {S2DQ_STEP_EACH(S2DQ_STEP_ENTRY)};
+#define S2DQ_STEP_ENTRY(W, M, F, J, S) [M][F][J][S - 1][W - 1] = s2dq_step_sweep_##W##M##F##J##S,
+static const s2dq_step_sweep s2dq_step_sweeps[5][2][2][2][S2DQ_STEP_SWEPT] = {S2DQ_STEP_EACH(S2DQ_STEP_ENTRY)};
 
 /* Any vector, once. */
 S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2dq_step *step,
@@ -274,7 +309,8 @@ static void s2dq_step_all(uint8_t *dst, const uint8_t *src, const s2dq_steps *st
     for (int k = 0; k < steps->count; k++) {
         const s2dq_step *step = &steps->step[k];
         if (step->whole && step->windows <= S2DQ_STEP_SWEPT) {
-            s2dq_step_sweeps[mapped][step->filled][step->whole - 1][step->windows - 1](dst, src, sweep, step, filling);
+            s2dq_step_sweeps[mapped][step->filled][step->joined][step->whole - 1][step->windows - 1](
+                dst, src, sweep, step, filling);
             continue;
         }
         for (int64_t j = 0; j < sweep[0].extent; j++) {
