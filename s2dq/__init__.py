@@ -1,6 +1,6 @@
 """Rearrange tensors for quantized edge models: space_to_depth and its relatives in every layout and order."""
 
-from s2dq import interop, models, reference
+from s2dq import compat, interop, models, reference
 from s2dq._threads import get_num_threads, set_num_threads, show_config
 from s2dq.operators import (
     batch_to_space,
@@ -23,6 +23,7 @@ __all__ = [
     "QuantizedTensor",
     "batch_to_space",
     "batch_to_space_nd",
+    "compat",
     "depth_to_space",
     "dequantize",
     "get_num_threads",

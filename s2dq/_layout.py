@@ -1,7 +1,8 @@
 """Vocabulary: layouts, channel orders, and the shapes and sizes that follow from them.
 
-A layout names the axes of a tensor in memory order. Axes are called ``n`` (batch), ``d h w`` (space) and
-``c`` (channels); a packed layout splits ``c`` into words: ``cb`` (which word) and ``v`` (lane in the word).
+A layout names the axes of a tensor in memory order. Axes are called ``n`` (batch), ``d h w`` (space; ``s1 s2 ...``
+where there are more) and ``c`` (channels); a packed layout splits ``c`` into words: ``cb`` (which word) and ``v`` (lane
+in the word).
 Nothing here knows arrays, only names and Python integers.
 """
 
@@ -18,7 +19,7 @@ class Layout(NamedTuple):
     @property
     def spatial(self) -> tuple[str, ...]:
         """Names of the spatial axes, outermost first."""
-        return tuple(axis for axis in self.axes if axis in ("d", "h", "w"))
+        return tuple(axis for axis in self.axes if axis not in ("n", "c", "cb", "v"))
 
     @property
     def packed(self) -> bool:
@@ -41,7 +42,19 @@ LAYOUTS = {
 
 MODES = ("DCR", "CRD", "focus")
 
-SPATIAL_WORDS = {"d": "depth", "h": "height", "w": "width"}
+_SPATIAL_WORDS = {"d": "depth", "h": "height", "w": "width"}
+
+
+def spatial_word(axis: str) -> str:
+    """What a spatial axis is called in a message."""
+    return _SPATIAL_WORDS.get(axis, f"spatial extent {axis[1:]}")
+
+
+def channels_first(spatial: int) -> Layout:
+    """Channels before as many spatial axes; beyond the three that have names, one without a name of its own."""
+    if 1 <= spatial <= 3:
+        return LAYOUTS[("NCW", "NCHW", "NCDHW")[spatial - 1]]
+    return Layout(f"NC and {spatial} spatial axes", ("n", "c", *(f"s{i + 1}" for i in range(spatial))))
 
 
 def deep_digits(mode: str, spatial: tuple[str, ...]) -> tuple[str, ...]:

@@ -19,10 +19,10 @@ import numpy as np
 from s2dq._layout import (
     LAYOUTS,
     MODES,
-    SPATIAL_WORDS,
     BatchProblem,
     DepthProblem,
     Layout,
+    spatial_word,
     tensor_shape,
     words,
 )
@@ -527,7 +527,9 @@ def depth_call(
     """Check a call of space_to_depth (`to_depth`) or depth_to_space; `pairs` is paddings or crops."""
     door = Door(name)
     array = door.array(x)
-    source = LAYOUTS[door.choice("data_format", data_format, LAYOUTS)]
+    # Adapters may come with a layout that users have no name for.
+    own = type(data_format) is Layout
+    source = data_format if own else LAYOUTS[door.choice("data_format", data_format, LAYOUTS)]
     door.context["data_format"] = source.name
     target = source
     if out_format is not None:
@@ -559,7 +561,7 @@ def depth_call(
 
     area = prod(block)
     extents = [sizes[axis] for axis in source.spatial]
-    axes = [SPATIAL_WORDS[axis] for axis in source.spatial]
+    axes = [spatial_word(axis) for axis in source.spatial]
     if to_depth:
         shallow, result_channels = count, count * area
         blocks = _cut(door, extents, block, margins, axes, [f"block_size {show(block_size)}"] * len(block))
@@ -1064,7 +1066,7 @@ def frame_settings(
     if canvas is not None:
         for axis, extent, b in zip("hw", canvas, block):
             if extent % b:
-                rule = f"{SPATIAL_WORDS[axis]} {show(extent)} of size is not divisible by block_size"
+                rule = f"{spatial_word(axis)} {show(extent)} of size is not divisible by block_size"
                 door.refuse(ValueError, f"{rule} {show(block_size)}")
     levels = door.reals("pad_value", pad_value)
     for level in levels if isinstance(levels, tuple) else (levels,):
@@ -1121,7 +1123,7 @@ def _frame_margins(door: Door, settings: FrameSettings, frame: tuple[int, int]) 
         return 0, 0
     for axis, extent, canvas in zip("hw", frame, settings.size):
         if extent > canvas:
-            rule = f"a frame of {SPATIAL_WORDS[axis]} {show(extent)} is larger than size {settings.size}"
+            rule = f"a frame of {spatial_word(axis)} {show(extent)} is larger than size {settings.size}"
             door.refuse(ValueError, f"{rule}; resize it first")
     return (settings.size[0] - frame[0]) // 2, (settings.size[1] - frame[1]) // 2
 

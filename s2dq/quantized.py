@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from s2dq import _kernels
-from s2dq._layout import LAYOUTS, SPATIAL_WORDS, BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
+from s2dq._layout import LAYOUTS, BatchProblem, DepthProblem, contiguous_steps, deep_digits, spatial_word, words
 from s2dq._lookup import Lookup, lookup_of
 from s2dq._validate import (
     Call,
@@ -568,7 +568,7 @@ def _followed_depth(q: QuantizedTensor, name: str, p: DepthProblem) -> tuple[Par
     kept = pairs if along == "n" else _kept(p, p.source.spatial.index(along), p.to_depth, pairs)
     if kept is not None:
         return _parameters(kept, p.target.axes.index(along)), padding
-    return _for_all(q, name, pairs, f"axis {q.axis} ({SPATIAL_WORDS[along]}) is cut: its parameters"), padding
+    return _for_all(q, name, pairs, f"axis {q.axis} ({spatial_word(along)}) is cut: its parameters"), padding
 
 
 def _followed_channels(q, name: str, p: DepthProblem, pairs: np.ndarray) -> tuple[Parameters, _Padding]:

@@ -11,10 +11,13 @@ import pytest
 import s2dq
 
 README = Path(__file__).parent.parent / "README.md"
+DOCS = README.parent / "docs"
+PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 # `__main__` runs the command when it is imported.
 MODULES = ["s2dq", *(module.name for module in pkgutil.walk_packages(s2dq.__path__, "s2dq.")
                      if not module.name.endswith(".__main__"))]
-WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads")
+WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads", "s2dq.compat.onnx",
+                 "s2dq.compat.openvino", "s2dq.compat.nnapi", "s2dq.compat.tensorflow.v1")
 
 
 @pytest.fixture(autouse=True)
@@ -42,14 +45,26 @@ def python_blocks(text):
         yield text.count("\n", 0, block.start()) + 1, block[1]
 
 
-def test_readme_session(capsys):
-    """All blocks, in order, as one session."""
+def run_session(page, capsys):
+    """All blocks of a page, in order, as one session."""
+    text = page.read_text(encoding="utf-8")
+    if needs := re.match(r"<!-- needs: (.*) -->", text):
+        for module in needs[1].split():
+            pytest.importorskip(module)
     runner, parser, names = doctest.DocTestRunner(), doctest.DocTestParser(), {}
-    blocks = list(python_blocks(README.read_text(encoding="utf-8")))
-    for line, block in blocks:
-        session = parser.get_doctest(block, names, f"README.md, line {line}", str(README), line)
-        assert session.examples, f"README.md, line {line}: a python block without a >>> prompt is not tested"
+    for line, block in python_blocks(text):
+        session = parser.get_doctest(block, names, f"{page.name}, line {line}", str(page), line)
+        assert session.examples, f"{page.name}, line {line}: a python block without a >>> prompt is not tested"
         runner.run(session, clear_globs=False)
         names = session.globs
     assert runner.failures == 0, capsys.readouterr().out
-    assert runner.tries > 0, "README.md has no session"
+    return runner.tries
+
+
+def test_readme_session(capsys):
+    assert run_session(README, capsys) > 0, "README.md has no session"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_session(page, capsys):
+    run_session(DOCS / page, capsys)
