@@ -119,28 +119,22 @@ stage_debug() {
     quick_tests
 }
 
-# Fork and DataLoader beside torch, which brings an OpenMP of its own.
-stage_torch() {
+# The real systems, in one environment: as judges, as readers of their own files, and beside our threads and forks.
+stage_peers() {
     new_environment venv
     fresh_checkout
-    pip install -q "$(wheel)[test]" torch==2.13.0
-    pytest -rs -k "fork or torch or dataloader" | tee ../report
-    if grep -E "SKIPPED.*torch" ../report; then
-        echo "a test of torch was skipped although torch is there"
+    pip install -q "$(wheel)[test,litert,onnx,peers]"
+    pip list
+    pytest -rs -k "fork or torch or dataloader" --ignore=tests/peers | tee ../report
+    pytest -rs tests/test_{doctests,models,interop,interop_peers,quantized_models,quantized_peers}.py | tee -a ../report
+    if grep -E "SKIPPED.*(torch|onnx|litert)" ../report; then
+        echo "a test was skipped although what it needs is there"
         exit 1
     fi
-}
-
-# What is read of model files and of other systems' tensors, and their own kernels beside ours.
-stage_models() {
-    new_environment venv
-    fresh_checkout
-    pip install -q "$(wheel)[test,litert,onnx]" onnxruntime
-    pytest -rs tests/test_{models,interop,interop_peers,quantized_models}.py | tee ../report
-    if grep -E "SKIPPED.*(onnx|litert)" ../report; then
-        echo "a test of a reader was skipped although it is there"
-        exit 1
-    fi
+    # One process for each: some of them do not bear the threads and the forks of others.
+    for judge in tests/peers/test_*.py; do
+        S2DQ_PEERS=all pytest "$judge"
+    done
 }
 
 stage_asv() {
