@@ -957,7 +957,9 @@ def test_an_interrupt_ends_quietly_with_130(tmp_path):
     save(tmp_path / "first.png", colours())
     os.mkfifo(tmp_path / "second.png")
     command = [sys.executable, "-m", "s2dq", "preprocess", "first.png", "second.png", "-o", "out"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Whoever runs the tests in the background may have left the signal ignored, and children inherit that.
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:
         with open(tmp_path / "second.png", "wb"):  # returns when the command has opened it to read
             process.send_signal(signal.SIGINT)
