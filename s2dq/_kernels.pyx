@@ -31,7 +31,7 @@ from types import MethodType
 
 cimport cython
 from cython.parallel cimport prange
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -370,6 +370,7 @@ cdef class Program:
             raise ValueError("plan table: no plan starts like this")
         self.count = <int>table[0]
         self.scratch = table[1]
+        self.low, self.high = INT64_MAX, INT64_MIN
         # No part of the table is longer than the table, which bounds what has to be allocated.
         self.segments = <Segment *>calloc(self.count + 1, sizeof(Segment))
         self.boxes = <Box *>calloc(length // 8 + 1, sizeof(Box))
@@ -436,6 +437,8 @@ cdef class Program:
                 else:
                     segment.chained = 1
             self.nbytes += segment.rows * segment.row_bytes
+        if self.low > self.high:  # it reads nothing
+            self.low = self.high = 0
         for k in range(tiles):
             self.tiles[k].far = self.nbytes >= FAR and worth_fetching(&self.tiles[k])
         self.all_boxes = boxes
@@ -462,6 +465,7 @@ cdef class Program:
     cdef void _reads(self, Box *box, const int64_t *src, int64_t registers, int64_t loads):
         """What a tile or network reads when it reads its pieces in full. OUT: `low` and `high` of the box."""
         cdef int k
+        box.low, box.high = src[0], src[0]
         for k in range(registers * loads):
             box.low = min(box.low, src[k])
             box.high = max(box.high, src[k] + S2DQ_REGISTER_BYTES // loads)
@@ -479,13 +483,15 @@ cdef class Program:
                 high += reach
         if box.network:
             first, last = box.low, box.high
-        if box.tile:
-            last = 0
+        if box.tile:  # not position 0, which it may have no byte at
+            first, last = INT64_MAX, INT64_MIN
             for k in range(box.tile.inputs * box.tile.loads):
                 for bit in range(64):
                     if box.tile.src_mask[k] >> bit & 1:
                         first = min(first, box.tile.src[k] + bit)
                         last = max(last, box.tile.src[k] + bit + 1)
+            if first > last:
+                return
         self.low = min(self.low, low + first)
         self.high = max(self.high, high + last)
 

@@ -225,6 +225,8 @@ class Door:
             self.refuse(TypeError, f"{rule}; fill it first, for instance with .filled(0)")
         if issubclass(kind, np.ndarray):
             return value if kind is np.ndarray else np.ndarray.view(value, np.ndarray)
+        if issubclass(kind, (np.datetime64, np.timedelta64)):  # their buffers are bytes
+            return np.array(value)
         if hasattr(kind, "__dask_graph__"):
             rule = f"{argument} is a lazy Dask collection ({kind.__name__}), and nothing is computed behind your back"
             self.refuse(TypeError, f"{rule}; call .compute() first")
@@ -1098,9 +1100,8 @@ def _frame_scale(door: Door, dtype: np.dtype, scale, zero_point) -> tuple[float,
     if scale is None:
         door.refuse(ValueError, f"scale must be given for dtype {dtype}: the step between two quantized values")
     step = door.real("scale", scale)
-    with np.errstate(over="ignore", under="ignore"):
-        rounded = float(np.float32(step))
-    if not (isfinite(rounded) and rounded > 0):
+    # In integers, for a thread may flush what is small; float32 beyond 0 and below infinity.
+    if not 0 < int(to_float32(np.array(step)).view(np.int32)) < 0x7F800000:
         door.refuse(ValueError, f"scale must be above 0 and finite as a float32, not {show(scale)}")
     zero = door.integer("zero_point", zero_point, int(np.iinfo(dtype).min))
     if zero > np.iinfo(dtype).max:

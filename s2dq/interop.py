@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from s2dq._validate import Door, guarded, show, to_float32
-from s2dq.quantized import QuantizedTensor
+from s2dq._validate import Door, guarded, show, tensor_parts, to_float32
+from s2dq.quantized import QuantizedTensor, made_of
 
 __all__ = ["from_litert", "from_onnx", "from_torch", "to_litert"]
 
@@ -29,8 +29,9 @@ class Parts(NamedTuple):
     zero_point: Any
     axis: Any
 
-    def tensor(self) -> QuantizedTensor:
-        return QuantizedTensor(self.values, self.scale, self.zero_point, axis=self.axis)
+    def tensor(self, name: str) -> QuantizedTensor:
+        """The QuantizedTensor of them; messages begin with `name`."""
+        return made_of(*tensor_parts(name, *self))
 
 
 # ---- LiteRT
@@ -85,7 +86,7 @@ def from_litert(values, detail):
     >>> interop.from_litert(np.array([[-3, 5]], np.int8), parameters).dequantize()
     array([[-1.5 ,  1.25]], dtype=float32)
     """
-    return _litert_parts("from_litert", values, detail).tensor()
+    return _litert_parts("from_litert", values, detail).tensor("from_litert")
 
 
 def to_litert(q, detail):
@@ -130,7 +131,7 @@ def to_litert(q, detail):
     ValueError: to_litert: q has scale=0.5, zero_point=0, the model's tensor scale=0.25, zero_point=0; requantize it
     """
     _check_tensor("to_litert", q)
-    _check_same("to_litert", q, _litert_parts("to_litert", q.values, detail).tensor())
+    _check_same("to_litert", q, _litert_parts("to_litert", q.values, detail).tensor("to_litert"))
     return q.values
 
 
@@ -153,9 +154,14 @@ def _litert_parts(name, values, detail) -> Parts:
     else:
         rule = "detail must be a dict of get_tensor_details() or a pair (scale, zero_point)"
         door.refuse(TypeError, f"{rule}, not {show(detail)}")
-    if isinstance(detail, Mapping) and "dtype" in detail and np.dtype(detail["dtype"]) != array.dtype:
-        rule = f"values must have the dtype of the model's tensor, {np.dtype(detail['dtype'])}, not {array.dtype}"
-        door.refuse(TypeError, rule + ("; quantize them first" if array.dtype.kind == "f" else ""))
+    if isinstance(detail, Mapping) and "dtype" in detail:
+        try:
+            wanted = np.dtype(detail["dtype"])
+        except TypeError as error:
+            door.refuse(TypeError, f"detail['dtype'] must be a dtype, not {show(detail['dtype'])}", error)
+        if wanted != array.dtype:
+            rule = f"values must have the dtype of the model's tensor, {wanted}, not {array.dtype}"
+            door.refuse(TypeError, rule + ("; quantize them first" if array.dtype.kind == "f" else ""))
     return Parts(door.settle(values, array, "values"), _scale(door, scale), zero_point, axis)
 
 
@@ -167,6 +173,9 @@ def _litert_arrays(door: Door, parameters: Mapping) -> tuple[Any, Any, Any]:
     if parameters.get("block_size"):
         _refuse_blocks(door, f"block_size is {show(parameters['block_size'])}")
     scales, zero_points = parameters["scales"], parameters.get("zero_points", ())
+    for key, entries in (("scales", scales), ("zero_points", zero_points)):
+        if not isinstance(entries, (list, tuple, np.ndarray)) or np.ndim(entries) != 1:
+            door.refuse(TypeError, f"{key} of detail must be an array of one dimension, not {show(entries)}")
     if len(scales) == 0:
         door.refuse(ValueError, "the tensor is not quantized: it has no scales")
     if len(zero_points) == 0:
@@ -231,7 +240,8 @@ def from_onnx(values, scale, zero_point=None, axis=1, *, block_size=0):
         Values that a QuantizedTensor cannot have (int4, uint4, float8 ...), or a zero point of another type.
     ValueError
         Blocked quantization (a scale of the rank of `values`, or a `block_size`); a float64 scale that is no float32;
-        a zero point of another length, or other than 0 for int32; an axis that is not there.
+        a zero point of another length, or other than 0 for int32; several parameters along an axis that is not there;
+        a damaged TensorProto.
 
     See Also
     --------
@@ -256,13 +266,14 @@ def from_onnx(values, scale, zero_point=None, axis=1, *, block_size=0):
     array([[0.5 ],
            [0.25]], dtype=float32)
     """
-    return _onnx_parts("from_onnx", values, scale, zero_point, axis, block_size).tensor()
+    return _onnx_parts("from_onnx", values, scale, zero_point, axis, block_size).tensor("from_onnx")
 
 
 @guarded
 def _onnx_parts(name, values, scale, zero_point, axis, block_size) -> Parts:
     door = Door(name)
-    values, scale, zero_point = (_onnx_array(value) for value in (values, scale, zero_point))
+    values = _onnx_array(door, "values", values)
+    scale, zero_point = _onnx_array(door, "scale", scale), _onnx_array(door, "zero_point", zero_point)
     array = door.array(values, "values")
     if door.integer("block_size", block_size, 0):
         _refuse_blocks(door, f"block_size is {block_size}")
@@ -274,7 +285,7 @@ def _onnx_parts(name, values, scale, zero_point, axis, block_size) -> Parts:
         zero_point = 0
     elif not isinstance(zero_point, (int, list, tuple)):
         zero_point = door.view("zero_point", zero_point)
-        if zero_point.dtype != array.dtype:
+        if zero_point.dtype.newbyteorder("=") != array.dtype.newbyteorder("="):
             rule = f"zero_point must have the type of the values, {array.dtype}, not {zero_point.dtype}"
             door.refuse(TypeError, rule)
         if zero_point.size != np.size(scale):
@@ -287,12 +298,15 @@ def _onnx_parts(name, values, scale, zero_point, axis, block_size) -> Parts:
     return Parts(door.settle(values, array, "values"), scale, zero_point, axis)
 
 
-def _onnx_array(value: Any) -> Any:
+def _onnx_array(door: Door, argument: str, value: Any) -> Any:
     """The array of a TensorProto; anything else as it is."""
     onnx = sys.modules.get("onnx")  # without it there is no TensorProto
-    if onnx is not None and isinstance(value, onnx.TensorProto):
+    if onnx is None or not isinstance(value, onnx.TensorProto):
+        return value
+    try:
         return onnx.numpy_helper.to_array(value)
-    return value
+    except (TypeError, ValueError) as error:  # of no type, or of fewer bytes than the shape says
+        door.refuse(ValueError, f"{argument} is a damaged TensorProto: {error}", error)
 
 
 # ---- PyTorch
@@ -350,7 +364,7 @@ def from_torch(values, scale=None, zero_point=None, axis=None):
     >>> interop.from_torch(np.array([[3], [5]], np.int8), np.array([[0.5], [0.25]])).scale
     array([0.5 , 0.25], dtype=float32)
     """
-    return _torch_parts("from_torch", values, scale, zero_point, axis).tensor()
+    return _torch_parts("from_torch", values, scale, zero_point, axis).tensor("from_torch")
 
 
 @guarded

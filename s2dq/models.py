@@ -194,7 +194,9 @@ def _refuse(text, cause=None):
 
 def _choose(path, names, name):
     """`name`, or the only one of `names`."""
-    listed = ", ".join(names) or "none"
+    if not names:
+        _refuse(f"{show(path)} has no inputs")
+    listed = ", ".join(names)
     if name is None and len(names) != 1:
         _refuse(f"{show(path)} has {len(names)} inputs, name one of them: {listed}")
     if name is not None and name not in names:
@@ -205,6 +207,12 @@ def _choose(path, names, name):
 def _scalar(what, scales, zero_points):
     """``(scale, zero_point)`` of parameters that are the same for the whole tensor."""
     scales, zero_points = np.unique(scales), np.unique(zero_points)
+    if not len(scales):
+        _refuse(f"{what} has no scale")
+    if not 0 < float(scales[0]) < np.inf:
+        _refuse(f"{what} has the scale {float(scales[0])}, which is not above 0 and finite")
+    if np.asarray(zero_points).dtype.kind not in "iu" and len(zero_points):
+        _refuse(f"{what} has zero points of {np.asarray(zero_points).dtype}; a Preprocessor has an integer")
     if len(scales) != 1 or len(zero_points) > 1:
         _refuse(f"{what} has parameters per channel; a Preprocessor has one scale and one zero point")
     zero_point = int(zero_points[0]) if len(zero_points) else 0

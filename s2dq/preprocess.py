@@ -233,7 +233,7 @@ class Preprocessor(_Prepared):
         fill = _kernels.rounding_to_nearest(_fill, self._settings, self._tables, call.x.dtype)
         if call.problem.staged:
             program = program_of(call.problem)
-            lookups = self._staged(program, fill, call.x.dtype)
+            lookups = _kernels.rounding_to_nearest(self._staged, program, fill, call.x.dtype)
         else:
             program = program_of(call.problem._replace(lookup=self._lookup.kind))
             lookups = _kernels.Lookups(program, fill, *self._lookup)
@@ -243,10 +243,8 @@ class Preprocessor(_Prepared):
     def _staged(self, program, fill, source):
         """How elements of `source` become those of the result."""
         settings, count = self._settings, self._settings.channels or 1
-        mean, std = (
-            np.broadcast_to(_kernels.rounding_to_nearest(np.float32, number), count).copy()
-            for number in (settings.mean, settings.std)
-        )
+        with np.errstate(all="ignore"):
+            mean, std = (np.full(count, number, np.float32) for number in (settings.mean, settings.std))
         tables = self._tables.view(np.uint8).reshape(-1)
         return _kernels.staged(program, fill, source, settings.dtype, tables, settings.rescale, mean, std,
                                settings.scale or 1.0, settings.zero_point)
@@ -325,7 +323,7 @@ def _tables(settings: FrameSettings) -> np.ndarray:
     levels = np.arange(256, dtype=np.float64)
     mean = np.broadcast_to(settings.mean, count)[:, np.newaxis]
     std = np.broadcast_to(settings.std, count)[:, np.newaxis]
-    with np.errstate(over="ignore"):  # infinities saturate like any other large value
+    with np.errstate(all="ignore"):  # infinities saturate like any other large value
         normalised = (levels * settings.rescale - mean) / std
         if settings.scale is None:
             return normalised.astype(settings.dtype)
@@ -340,12 +338,13 @@ def _fill(settings: FrameSettings, tables: np.ndarray, source: np.dtype) -> byte
     if source == np.uint8:
         pads = tables[np.arange(len(tables)), levels]
     else:
-        mean, std, level = np.float32(settings.mean), np.float32(settings.std), levels.astype(np.float32)
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
+            mean, std, level = np.float32(settings.mean), np.float32(settings.std), levels.astype(np.float32)
             pads = np.broadcast_to((level * np.float32(settings.rescale) - mean) / std, len(tables))
             if settings.scale is not None:
                 info = np.iinfo(settings.dtype)
-                pads = np.clip(np.rint(pads / np.float32(settings.scale)) + settings.zero_point, info.min, info.max)
+                steps = np.rint(pads / np.float32(settings.scale)) + settings.zero_point
+                pads = np.clip(np.where(np.isnan(steps), settings.zero_point, steps), info.min, info.max)
             pads = pads.astype(settings.dtype)
     return np.zeros(1, settings.dtype).tobytes() + pads.tobytes() + SLACK
 
@@ -523,7 +522,7 @@ def _grey_tables(settings: FrameSettings) -> np.ndarray:
     stored = np.arange(256, dtype=np.uint8).view(settings.dtype).astype(np.float64)
     mean = np.broadcast_to(settings.mean, count)[:, np.newaxis]
     std = np.broadcast_to(settings.std, count)[:, np.newaxis]
-    with np.errstate(over="ignore"):  # infinities saturate like any other large value
+    with np.errstate(all="ignore"):  # infinities saturate like any other large value
         numbers = (stored - settings.zero_point) * np.float64(np.float32(settings.scale))
         levels = np.rint((numbers * std + mean) / settings.rescale)
     return np.clip(levels, 0, 255).astype(np.uint8)

@@ -109,7 +109,7 @@ class QuantizedTensor:
     __slots__ = ("values", "scale", "zero_point", "axis", "__weakref__")
 
     def __new__(cls, values, scale, zero_point, *, axis=None):
-        return _made(*tensor_parts("QuantizedTensor", values, scale, zero_point, axis))
+        return made_of(*tensor_parts("QuantizedTensor", values, scale, zero_point, axis))
 
     def __init_subclass__(cls, **keywords):
         raise TypeError("QuantizedTensor cannot be subclassed")
@@ -193,7 +193,7 @@ class QuantizedTensor:
             if operation.pads and arguments[-1] is None:
                 arguments = (*arguments[:-1], int(self.zero_point))
             values = operation.run(self.values, out, num_threads, arguments)
-            return _made(values, Parameters(self.scale, self.zero_point, None), keep=out is not None)
+            return made_of(values, Parameters(self.scale, self.zero_point, None), keep=out is not None)
         call = operation.check(self.values, out, num_threads, arguments)
         follow = _followed_depth if isinstance(call.problem, DepthProblem) else _followed_batch
         parameters, padding = follow(self, operation.name, call.problem)
@@ -201,10 +201,10 @@ class QuantizedTensor:
         if operation.pads and arguments[-1] is None:
             call, pads = _with_padding(call, padding)
         operation.execute(call, pads)
-        return _made(call.result, parameters, keep=out is not None)
+        return made_of(call.result, parameters, keep=out is not None)
 
 
-def _made(values: np.ndarray, parameters: Parameters, keep: bool = False) -> QuantizedTensor:
+def made_of(values: np.ndarray, parameters: Parameters, keep: bool = False) -> QuantizedTensor:
     """A tensor of what has been checked; `keep` leaves the flags of an array that is the caller's own."""
     if not keep:
         values.flags.writeable = False
@@ -291,7 +291,7 @@ def quantize(x, scale, zero_point, dtype="int8", *, axis=None, out=None, num_thr
     call = quantize_call("quantize", x, scale, zero_point, dtype, axis, out, num_threads)
     along = _along(call.x.shape, call.parameters)
     _kernels.convert(call.x, call.out, None, _spread(call.parameters, along), along[:3], call.num_threads)
-    return _made(call.result, call.parameters, keep=out is not None)
+    return made_of(call.result, call.parameters, keep=out is not None)
 
 
 def dequantize(q, *, out=None, num_threads=None):
@@ -418,7 +418,7 @@ def requantize(q, scale, zero_point, dtype=None, *, out=None, num_threads=None):
         along = _along(q.shape, source)
         spread = _spread(source, along), _spread(target, along)
         _kernels.convert(call.x, call.out, *spread, along[:3], call.num_threads)
-    return _made(call.result, call.parameters, keep=out is not None)
+    return made_of(call.result, call.parameters, keep=out is not None)
 
 
 def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Parameters, num_threads: int) -> None:
@@ -432,7 +432,7 @@ def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Paramet
     if count == 1:
         lookup = _best_lookup(table_bytes.tobytes())
     else:
-        lookup = Lookup("table", table_bytes, np.zeros((count, 5), np.int64), 0, 0)
+        lookup = Lookup("table", table_bytes, np.zeros((count, 4), np.int64), 0, 0)
     layout, lanes = LAYOUTS["NCHW"], 0
     if source.axis is None:
         batch, channels, extents = 1, 1, (1, x.size)
@@ -626,7 +626,7 @@ def _with_padding(call: Call, padding: _Padding) -> tuple[Call, bytes | None]:
     if not padded or not zero_points.size:
         return call, None
     if (zero_points == zero_points[0]).all():
-        return call._replace(pad=zero_points[0]), None
+        return call._replace(pad=zero_points[:1]), None  # an array still: a scalar has the machine's byte order
     if isinstance(p, BatchProblem):
         steps, step = [0] * call.x.ndim, call.x.itemsize
         for axis in reversed(padding.axes):

@@ -8,6 +8,7 @@ import ctypes
 import inspect
 import mmap
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -104,3 +105,11 @@ def run_child(function, *arguments, helpers=(), timeout=60, env=None):
             f"{function.__name__}{arguments} ended with {child.returncode}, env {env}\n{output}\n{errors}"
         )
     return output
+
+
+def rounding_directions():
+    """fesetround's names by their numbers on this machine."""
+    if sys.platform != "linux":
+        return {}
+    machines = {"x86_64": (0x400, 0x800, 0xC00), "aarch64": (0x800000, 0x400000, 0xC00000), "s390x": (3, 2, 1)}
+    return dict(zip(("down", "up", "zero"), machines.get(platform.machine(), ())))

@@ -236,6 +236,40 @@ def run_frames_between_guards(first, last):
     print(calls, _kernels.isa())
 
 
+def run_turned_frames_between_guards(seed, count):
+    """Frames that run backwards along some axes, padded: what lies behind the first pixel may be nobody's."""
+    import numpy as np
+
+    import s2dq
+    from guarded import Arena
+    from s2dq import _kernels, reference
+
+    rng = np.random.default_rng(seed)
+    source = Arena(1 << 15)
+    for call in range(count):
+        batch, height, width, channels = (int(rng.integers(1, most + 1)) for most in (2, 40, 40, 4))
+        block, data_format = int(rng.integers(1, 5)), ("NHWC", "NCHW", "NCHW_VECT_C")[call % 3]
+        size = tuple(-(-(extent + int(rng.integers(0, 10))) // block) * block for extent in (height, width))
+        extents = (batch, height, width, channels)
+        turned = [bool(turn) for turn in rng.integers(0, 2, 4)]
+        steps = [height * width * channels, width * channels, channels, 1]
+        steps = [-step if turn else step for step, turn in zip(steps, turned)]
+        frames = rng.integers(0, 256, extents, np.uint8)
+        settings = {"scale": (1 / 255, 0.01)[call % 2], "block_size": block, "size": size, "data_format": data_format}
+        pre = s2dq.Preprocessor(**settings)
+        margins = [[(wide - extent) // 2, wide - extent - (wide - extent) // 2]
+                   for wide, extent in zip(size, extents[1:3])]
+        told = f"{extents}, turned {turned}, {settings}"
+        for end in ("low", "high"):
+            x = source.place_steps(extents, np.uint8, steps, end)
+            x[...] = frames
+            assert pre(x).tobytes() == reference.preprocess(frames, **settings).tobytes(), told
+            moved = s2dq.space_to_depth(x, block, "NHWC", out_format=data_format, paddings=margins)
+            expected = reference.space_to_depth(frames, block, "NHWC", out_format=data_format, paddings=margins)
+            assert moved.tobytes() == expected.tobytes(), told
+    print(2 * 2 * count, _kernels.isa())
+
+
 def read_past_the_end():
     import ctypes
 
@@ -280,3 +314,8 @@ def test_large_results_between_guard_pages():
 def test_frames_between_guard_pages(first):
     last = min(first + 35, INNERMOST + 1)
     assert calls_of(run_child(run_frames_between_guards, first, last)) == 35 * 9 * 2 * 2
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_turned_frames_between_guard_pages(seed):
+    assert calls_of(run_child(run_turned_frames_between_guards, seed, 400)) == 1600

@@ -99,7 +99,10 @@ def test_litert_types(dtype):
     ("x", TypeError, "detail must be"),
     (None, TypeError, "detail must be"),
     (0.5, TypeError, "detail must be"),
-    (collections.UserDict(scales=3), TypeError, "a method of an argument"),
+    (collections.UserDict(scales=3), TypeError, "scales of detail must be an array of one dimension, not 3"),
+    ({"scales": None}, TypeError, "scales of detail must be an array"),
+    ({"scales": [0.5], "zero_points": None}, TypeError, "zero_points of detail must be an array"),
+    ({"dtype": "foo", "quantization": (0.5, 0)}, TypeError, "detail\\['dtype'\\] must be a dtype, not 'foo'"),
 ])  # fmt: skip
 def test_litert_details_that_are_refused(described, error, says):
     refuses(error, says, from_litert, VALUES, described)

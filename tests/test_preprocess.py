@@ -1,5 +1,6 @@
 """The Preprocessor: its formula level by level, its geometry, and everything it refuses."""
 
+import ctypes
 import pickle
 import struct
 import threading
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import s2dq
+from guarded import rounding_directions
 from s2dq import reference
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
@@ -337,6 +339,63 @@ def test_float_frames_go_through_the_formula_in_float32(rng, dtype):
     for (i, j, c), v in np.ndenumerate(values):
         steps = np.float32(in_floats(v, IMAGENET["mean"][c], IMAGENET["std"][c], 1 / 255) / np.float32(scale))
         assert result[i, j, c] == max(info.min, min(info.max, round(float(steps)) + zero))
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCHW_VECT_C"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_float_frames_are_padded_channel_by_channel(dtype, data_format):
+    """Narrow frames on wide canvases and the other way round: padding rows, columns, and both."""
+    settings = {"dtype": dtype, "mean": (0.1, 0.2, 0.3), "std": (1, 2, 4), "pad_value": 255, "data_format": data_format}
+    if dtype == "int8":
+        settings["scale"] = 0.01
+    for height, width in ((32, 2), (3, 60), (7, 7), (64, 36)):
+        frames = np.zeros((2, height, width, 3), np.float32)
+        for size in ((height, 128), (72, width), (72, 128)):
+            for block in (1, 2) if size[0] % 2 == size[1] % 2 == 0 else (1,):
+                pre = s2dq.Preprocessor(**settings, size=size, block_size=block)
+                expected = s2dq.reference.preprocess(frames, **settings, size=size, block_size=block)
+                np.testing.assert_array_equal(pre(frames), expected, strict=True, err_msg=f"{frames.shape} {size}")
+
+
+def test_padding_that_is_no_number_is_the_zero_point():
+    pre = s2dq.Preprocessor(scale=1.0, zero_point=5, std=1e-60, pad_value=0, size=(1, 2))
+    assert pre(np.zeros((1, 1, 1), np.float32)).ravel().tolist() == [5, 5]
+
+
+def test_what_numpy_is_told_to_raise_does_not_matter():
+    with np.errstate(all="raise"):
+        for keywords in ({"dtype": "float16", "rescale": 1e-9}, {"scale": 1 / 255, "std": 1e300, "rescale": 1e-300},
+                         {"scale": 1.0, "mean": 1e300}, {"dtype": "float32", "std": 1e-60}):
+            for frame in (np.full((1, 2, 1), 9, np.uint8), np.full((1, 2, 1), 9, np.float32)):
+                within = s2dq.Preprocessor(**keywords, size=(2, 2))(frame)
+                with np.errstate(all="ignore"):
+                    without = s2dq.Preprocessor(**keywords, size=(2, 2))(frame)
+                np.testing.assert_array_equal(within, without)
+        q = np.full((1, 1, 1, 1), 9, np.int8)
+        assert s2dq.Postprocessor(scale=1e-30, std=1e-300)(q).tolist() == [[[[0]]]]
+
+
+@pytest.mark.parametrize("direction", ["down", "up", "zero"])
+def test_rounding_mode_of_the_caller_does_not_matter(direction, rng):
+    if direction not in rounding_directions():
+        pytest.skip("fesetround's numbers are not known here")
+    libm = ctypes.CDLL("libm.so.6")
+    frames = rng.uniform(0, 255, (9, 11, 3)).astype(np.float32)
+
+    def all_results():
+        for keywords in ({"dtype": "float32"}, {"dtype": "float16"}, {"scale": 0.0173}, {"scale": 1e-40}):
+            pre = s2dq.Preprocessor(**keywords, **IMAGENET, size=16, pad_value=(7, 99, 200))
+            yield pre(frames).tobytes(), pre(frames.astype(np.uint8)).tobytes()
+            if "scale" in keywords:
+                yield pre.inverse()(pre(frames)).tobytes()
+
+    expected = list(all_results())
+    assert libm.fesetround(rounding_directions()[direction]) == 0
+    try:
+        results = list(all_results())
+    finally:
+        libm.fesetround(0)
+    assert results == expected
 
 
 def test_float_frames_that_are_no_numbers():

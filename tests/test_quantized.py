@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import s2dq
-from guarded import run_child
+from guarded import rounding_directions, run_child
 from s2dq import QuantizedTensor, _kernels, reference
 
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32")
@@ -342,16 +342,6 @@ X86 = pytest.mark.skipif(
 )
 
 
-def rounding_directions():
-    """fesetround's names by their numbers on this machine."""
-    if sys.platform != "linux":
-        return {}
-    import platform
-
-    machines = {"x86_64": (0x400, 0x800, 0xC00), "aarch64": (0x800000, 0x400000, 0xC00000), "s390x": (3, 2, 1)}
-    return dict(zip(("down", "up", "zero"), machines.get(platform.machine(), ())))
-
-
 @pytest.mark.parametrize("direction", ["down", "up", "zero"])
 def test_rounding_mode_of_the_caller_does_not_matter(direction, rng):
     if direction not in rounding_directions():
@@ -565,6 +555,9 @@ WORDS = np.zeros((1, 2, 3, 3, 4), np.int8)
         ((np.zeros(3, np.int64), 1.0, 0), {}, TypeError, "not int64"),
         ((np.zeros(3, bool), 1.0, 0), {}, TypeError, "not bool"),
         (([1, 2], 1.0, 0), {}, TypeError, "not int64"),
+        ((np.datetime64(72340172838076673, "ns"), 1.0, 0), {}, TypeError, "not datetime64"),
+        ((I8, np.timedelta64(5, "s"), 0), {}, TypeError, "scale must be a real number or one per index"),
+        ((I8, 1.0, np.timedelta64(5, "s")), {}, TypeError, "zero_point must be an integer or one per index"),
         (("ab", 1.0, 0), {}, TypeError, "values must be an array that NumPy can view in place"),
         ((np.ma.array([1], dtype=np.int8), 1.0, 0), {}, TypeError, "values must not be a masked array"),
         ((I8, 0.0, 0), {}, ValueError, "scale must be above 0 and finite as a float32, not 0.0"),
@@ -1165,3 +1158,18 @@ def test_packing_fused_after_space_to_depth_of_frames(rng, dtype, block, lanes, 
     assert fused.scale.size == 3 * block**2 + spare and (fused.scale[3 * block**2:] == 1).all()
     back = s2dq.depth_to_space(fused, block, PACKED, mode=mode, out_format="NHWC", channels=3 * block**2)
     assert back == frames
+
+
+@pytest.mark.parametrize("dtype", ["<i2", ">i2", "<i4", ">i4", ">u2"])
+@pytest.mark.parametrize("zero_points", [300, [300, 300], [300, 301]])
+def test_padding_holds_zero_points_in_the_byte_order_of_the_values(dtype, zero_points):
+    values = np.full((1, 1, 1, 2), 7, dtype)
+    axis = None if zero_points == 300 else 3
+    q = QuantizedTensor(values, 1.0 if axis is None else [1.0, 2.0], zero_points, axis=axis)
+    padded = np.full((1, 2, 2, 2), zero_points, dtype)
+    padded[0, 1, 1] = 7
+    pads = [[1, 0], [1, 0]]
+    deep = s2dq.space_to_depth(q, 2, paddings=pads).values
+    np.testing.assert_array_equal(deep, reference.space_to_depth(padded, 2), strict=True)
+    batch = s2dq.space_to_batch_nd(q, [2, 2], pads).values
+    np.testing.assert_array_equal(batch, reference.space_to_batch_nd(padded, [2, 2], [[0, 0]] * 2), strict=True)
