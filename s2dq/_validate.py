@@ -238,7 +238,7 @@ class Door:
         except Exception as error:
             cause = cause or error
         try:
-            return self._viewed(np.asarray(_Interface(value.__array_interface__, value)), value)
+            return self._viewed(np.asarray(Interface(value.__array_interface__, value)), value)
         except AttributeError:  # no such protocol: what went wrong before says more
             pass
         except Exception as error:
@@ -494,7 +494,7 @@ def _holds_entries(value: Any) -> bool:
         return hasattr(type(value), "__dlpack__")
 
 
-class _Interface:
+class Interface:
     """Shows NumPy an array interface that was read once, and keeps its owner alive."""
 
     def __init__(self, interface, owner):

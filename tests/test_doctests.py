@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the README do what they say."""
+"""The examples in docstrings, in the README and on the pages of docs/ do what they say."""
 
 import doctest
 import importlib
@@ -14,7 +14,11 @@ README = Path(__file__).parent.parent / "README.md"
 # `__main__` runs the command when it is imported.
 MODULES = ["s2dq", *(module.name for module in pkgutil.walk_packages(s2dq.__path__, "s2dq.")
                      if not module.name.endswith(".__main__"))]
-WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads")
+WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads", "s2dq.compat.torch")
+PAGES = ("README.md", *sorted(path.relative_to(README.parent).as_posix()
+                              for path in (README.parent / "docs").glob("**/*.md")))  # fmt: skip
+# Packages that modules and pages need beyond those of s2dq itself.
+NEEDED = {"s2dq.compat.torch": "torch", "docs/compat/pytorch.md": "torch"}
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +28,14 @@ def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def skip_without_its_package(name):
+    if name in NEEDED:
+        pytest.importorskip(NEEDED[name])
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name, capsys):
+    skip_without_its_package(name)
     results = doctest.testmod(importlib.import_module(name))
     assert results.failed == 0, capsys.readouterr().out
     if name in WITH_EXAMPLES:
@@ -42,14 +52,16 @@ def python_blocks(text):
         yield text.count("\n", 0, block.start()) + 1, block[1]
 
 
-def test_readme_session(capsys):
+@pytest.mark.parametrize("page", PAGES)
+def test_session_of_a_page(page, capsys):
     """All blocks, in order, as one session."""
+    skip_without_its_package(page)
     runner, parser, names = doctest.DocTestRunner(), doctest.DocTestParser(), {}
-    blocks = list(python_blocks(README.read_text(encoding="utf-8")))
+    blocks = list(python_blocks((README.parent / page).read_text(encoding="utf-8")))
     for line, block in blocks:
-        session = parser.get_doctest(block, names, f"README.md, line {line}", str(README), line)
-        assert session.examples, f"README.md, line {line}: a python block without a >>> prompt is not tested"
+        session = parser.get_doctest(block, names, f"{page}, line {line}", page, line)
+        assert session.examples, f"{page}, line {line}: a python block without a >>> prompt is not tested"
         runner.run(session, clear_globs=False)
         names = session.globs
     assert runner.failures == 0, capsys.readouterr().out
-    assert runner.tries > 0, "README.md has no session"
+    assert runner.tries > 0, f"{page} has no session"

@@ -1,0 +1,1 @@
+"""The operators under each system's own names, argument order and rules."""
