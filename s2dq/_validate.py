@@ -240,7 +240,7 @@ class Door:
         except Exception as error:
             cause = cause or error
         try:
-            return self._viewed(np.asarray(_Interface(value.__array_interface__, value)), value)
+            return self._viewed(np.asarray(Interface(value.__array_interface__, value)), value)
         except AttributeError:  # no such protocol: what went wrong before says more
             pass
         except Exception as error:
@@ -496,7 +496,7 @@ def _holds_entries(value: Any) -> bool:
         return hasattr(type(value), "__dlpack__")
 
 
-class _Interface:
+class Interface:
     """Shows NumPy an array interface that was read once, and keeps its owner alive."""
 
     def __init__(self, interface, owner):
@@ -551,11 +551,43 @@ def depth_call(
     pad = zero if pad_value is None else door.element("pad_value", pad_value, array.dtype)
     logical = None if channels is None else door.integer("channels", channels, 0)
     array = door.settle(x, array)
-    sizes = _axes(door, array, source)
+    sizes = depth_sizes(door, to_depth, array, block_size, block, source, out_format, target, lanes, logical, margins)
+    door.size(sizes.shape, array.dtype)
+    result, view = door.result(out, sizes.shape, array)
+    problem = DepthProblem(
+        to_depth=to_depth, source=source, target=target, mode=mode, steps=array.strides,
+        itemsize=array.dtype.itemsize, batch=sizes.batch, blocks=sizes.blocks, block=block,
+        lo=tuple(start for start, _ in margins), space=sizes.space, channels=sizes.channels,
+        src_lanes=sizes.src_lanes, dst_lanes=sizes.dst_lanes, dst_shape=sizes.shape,
+    )  # fmt: skip
+    return Call(array, problem, view, result, zero, pad, wanted)
+
+
+class DepthSizes(NamedTuple):
+    """What the extents of a depth operator's source come to; fields as in `DepthProblem`."""
+
+    batch: int
+    blocks: tuple[int, ...]
+    space: tuple[int, ...]
+    channels: int
+    src_lanes: int
+    dst_lanes: int
+    shape: tuple[int, ...]
+
+
+def depth_sizes(
+    door, to_depth, x, block_size, block, source, out_format, target, lanes, logical, margins
+) -> DepthSizes:
+    """Sizes of a depth operator on `x`, of which only rank, shape and dtype count.
+
+    `block_size` and `out_format` are as the caller gave them; the other arguments are checked. Extents may be
+    symbolic integers.
+    """
+    sizes = _axes(door, x, source)
     words_to_words = source.packed and target.packed
-    if words_to_words and array.dtype.itemsize != 1:
+    if words_to_words and x.dtype.itemsize != 1:
         rule = "x must have an 8-bit dtype where words go in and words come out"
-        door.refuse(TypeError, f"{rule}, not {array.dtype}")
+        door.refuse(TypeError, f"{rule}, not {x.dtype}")
     # Without a word about the destination's lanes the words stay as they are.
     src_lanes = sizes["v"] if source.packed else 0
     dst_lanes = (src_lanes if source.packed and out_format is None and lanes == 4 else lanes) if target.packed else 0
@@ -582,15 +614,7 @@ def depth_call(
     if words_to_words and src_lanes == dst_lanes == 0:  # words without lanes
         scaled = sizes["cb"] * area if to_depth else sizes["cb"] // area
         shape = (shape[0], scaled, *shape[2:])
-    door.size(shape, array.dtype)
-    result, view = door.result(out, shape, array)
-    problem = DepthProblem(
-        to_depth=to_depth, source=source, target=target, mode=mode, steps=array.strides,
-        itemsize=array.dtype.itemsize, batch=sizes["n"], blocks=tuple(blocks), block=block,
-        lo=tuple(start for start, _ in margins), space=tuple(space), channels=shallow,
-        src_lanes=src_lanes, dst_lanes=dst_lanes, dst_shape=shape,
-    )  # fmt: skip
-    return Call(array, problem, view, result, zero, pad, wanted)
+    return DepthSizes(sizes["n"], tuple(blocks), tuple(space), shallow, src_lanes, dst_lanes, shape)
 
 
 @guarded
@@ -607,11 +631,34 @@ def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_thread
     zero = _zero(array.dtype)
     pad = zero if pad_value is None else door.element("pad_value", pad_value, array.dtype)
     array = door.settle(x, array)
-    if array.ndim < dims + 1:
+    sizes = batch_sizes(door, to_batch, array, block, margins)
+    door.size(sizes.shape, array.dtype)
+    result, view = door.result(out, sizes.shape, array)
+    problem = BatchProblem(
+        to_batch=to_batch, steps=array.strides, itemsize=array.dtype.itemsize, batch=sizes.batch, blocks=sizes.blocks,
+        block=block, lo=tuple(start for start, _ in margins), space=sizes.space, rest=sizes.rest, dst_shape=sizes.shape,
+    )  # fmt: skip
+    return Call(array, problem, view, result, zero, pad, wanted)
+
+
+class BatchSizes(NamedTuple):
+    """What the extents of a batch operator's source come to; fields as in `BatchProblem`."""
+
+    batch: int
+    blocks: tuple[int, ...]
+    space: tuple[int, ...]
+    rest: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def batch_sizes(door, to_batch, x, block, margins) -> BatchSizes:
+    """Sizes of a batch operator on `x`, of which only rank and shape count; extents may be symbolic integers."""
+    dims = len(block)
+    if x.ndim < dims + 1:
         rule = f"x must have at least {dims + 1} dimensions (batch and {dims} block axes)"
-        door.refuse(ValueError, f"{rule}, not {array.ndim}")
-    batch, *extents = array.shape[: dims + 1]
-    rest = array.shape[dims + 1:]
+        door.refuse(ValueError, f"{rule}, not {x.ndim}")
+    batch, *extents = x.shape[: dims + 1]
+    rest = x.shape[dims + 1:]
     area = prod(block)
     if to_batch:
         axes = [f"axis {i + 1} of extent" for i in range(dims)]
@@ -627,13 +674,7 @@ def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_thread
         phrases = [(f"crops[{i}]", f"the extent {{}} of axis {i + 1}") for i in range(dims)]
         space = _join(door, blocks, block, margins, phrases)
         shape = (batch, *space, *rest)
-    door.size(shape, array.dtype)
-    result, view = door.result(out, shape, array)
-    problem = BatchProblem(
-        to_batch=to_batch, steps=array.strides, itemsize=array.dtype.itemsize, batch=batch, blocks=tuple(blocks),
-        block=block, lo=tuple(start for start, _ in margins), space=tuple(space), rest=rest, dst_shape=shape,
-    )  # fmt: skip
-    return Call(array, problem, view, result, zero, pad, wanted)
+    return BatchSizes(batch, tuple(blocks), tuple(space), rest, shape)
 
 
 @guarded

@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the README do what they say."""
+"""The examples in docstrings, in the README and on the pages of docs/ do what they say."""
 
 import doctest
 import importlib
@@ -11,13 +11,15 @@ import pytest
 import s2dq
 
 README = Path(__file__).parent.parent / "README.md"
-DOCS = README.parent / "docs"
-PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 # `__main__` runs the command when it is imported.
 MODULES = ["s2dq", *(module.name for module in pkgutil.walk_packages(s2dq.__path__, "s2dq.")
                      if not module.name.endswith(".__main__"))]
-WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads", "s2dq.compat.onnx",
-                 "s2dq.compat.openvino", "s2dq.compat.nnapi", "s2dq.compat.tensorflow.v1")
+WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads", "s2dq.compat.nnapi",
+                 "s2dq.compat.onnx", "s2dq.compat.openvino", "s2dq.compat.tensorflow.v1", "s2dq.compat.torch")
+PAGES = ("README.md", *sorted(path.relative_to(README.parent).as_posix()
+                              for path in (README.parent / "docs").glob("**/*.md")))  # fmt: skip
+# Packages that modules and pages need beyond those of s2dq itself.
+NEEDED = {"s2dq.compat.torch": "torch", "docs/compat/onnx.md": "onnx", "docs/compat/pytorch.md": "torch"}
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +29,14 @@ def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def skip_without_its_package(name):
+    if name in NEEDED:
+        pytest.importorskip(NEEDED[name])
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name, capsys):
+    skip_without_its_package(name)
     results = doctest.testmod(importlib.import_module(name))
     assert results.failed == 0, capsys.readouterr().out
     if name in WITH_EXAMPLES:
@@ -45,26 +53,16 @@ def python_blocks(text):
         yield text.count("\n", 0, block.start()) + 1, block[1]
 
 
-def run_session(page, capsys):
-    """All blocks of a page, in order, as one session."""
-    text = page.read_text(encoding="utf-8")
-    if needs := re.match(r"<!-- needs: (.*) -->", text):
-        for module in needs[1].split():
-            pytest.importorskip(module)
+@pytest.mark.parametrize("page", PAGES)
+def test_session_of_a_page(page, capsys):
+    """All blocks, in order, as one session."""
+    skip_without_its_package(page)
     runner, parser, names = doctest.DocTestRunner(), doctest.DocTestParser(), {}
-    for line, block in python_blocks(text):
-        session = parser.get_doctest(block, names, f"{page.name}, line {line}", str(page), line)
-        assert session.examples, f"{page.name}, line {line}: a python block without a >>> prompt is not tested"
+    blocks = list(python_blocks((README.parent / page).read_text(encoding="utf-8")))
+    for line, block in blocks:
+        session = parser.get_doctest(block, names, f"{page}, line {line}", page, line)
+        assert session.examples, f"{page}, line {line}: a python block without a >>> prompt is not tested"
         runner.run(session, clear_globs=False)
         names = session.globs
     assert runner.failures == 0, capsys.readouterr().out
-    return runner.tries
-
-
-def test_readme_session(capsys):
-    assert run_session(README, capsys) > 0, "README.md has no session"
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_page_session(page, capsys):
-    run_session(DOCS / page, capsys)
+    assert runner.tries > 0, f"{page} has no session"
