@@ -14,7 +14,8 @@ README = Path(__file__).parent.parent / "README.md"
 # `__main__` runs the command when it is imported.
 MODULES = ["s2dq", *(module.name for module in pkgutil.walk_packages(s2dq.__path__, "s2dq.")
                      if not module.name.endswith(".__main__"))]
-WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads")
+WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads", "s2dq.dask")
+NEEDS = {"s2dq.dask": "dask.array"}  # modules that cannot be imported without an optional package
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +27,8 @@ def in_an_empty_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name, capsys):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     results = doctest.testmod(importlib.import_module(name))
     assert results.failed == 0, capsys.readouterr().out
     if name in WITH_EXAMPLES:
