@@ -112,7 +112,9 @@ def on_cluster(function, jobs, address):
         # Not pure: files are written, so a job that was done before has to be done again.
         futures = client.map(function, jobs, pure=False)
         left = {future.key: number for number, future in enumerate(futures)}
-        for future in distributed.as_completed(futures):
+        with client.as_current():  # as_completed asks for it; the program's own default client stays what it is
+            done = distributed.as_completed(futures)
+        for future in done:
             number = left.pop(future.key)
             yield number, _outcome(future)
     finally:
