@@ -86,7 +86,7 @@ def space_to_depth(
     -----
     Chunks along the batch stay as they are. Along a spatial axis a chunk's edge that falls inside a block, counted
     from the start of the padding, moves to the end of that block; the others stay. Padding belongs to the first and
-    the last chunk; one that is longer than the longest chunk is cut into chunks of that length.
+    the last chunk; as long as the longest chunk or longer, it is cut into chunks of that length.
 
     Channels keep their chunks in CRD, where a chunk's deep channels lie side by side, and with blocks of 1; edges
     move up to the next word where words are cut otherwise. In DCR and focus a channel's deep channels lie apart, so
@@ -535,7 +535,9 @@ def _channels(problem, chunks) -> Channels:
     else:
         step = lcm(area * out_lanes, lanes * area if problem.source.packed and problem.target.packed else lanes)
     together = problem.mode == "CRD" or area == 1
-    source = _cut(chunks, step // lanes, 0, -sum(chunks) % (step // lanes)).source if together else (sum(chunks),)
+    unit = step // lanes
+    # As an axis of blocks, the last of which may be ragged.
+    source = _cut(chunks, unit, 0, -sum(chunks) % unit).source if together else (sum(chunks),)
     target, logical, start = [], {}, 0
     for k, piece in enumerate(source):
         held = min(piece * lanes, count - start)

@@ -122,7 +122,7 @@ class Draw:
             scale=0.01, zero_point=-3, mean=[0.1 * c for c in range(count)] if self.chance(0.5) else None,
             input_format=self.choice(["NHWC", "NCHW"]), data_format=self.choice(["NHWC", "NCHW", "NCHW_VECT_C"]),
             block_size=block, mode=self.choice(["DCR", "CRD", "focus"]), vect=self.choice([3, 4]), size=size,
-            reverse_channels=self.chance(0.5), dtype=self.choice(["int8", "uint8"]) if self.chance(0) else "int8",
+            reverse_channels=self.chance(0.5),
         )  # fmt: skip
         shape = (height, width, count) if pre.input_format == "NHWC" else (count, height, width)
         if self.chance(0.7):
@@ -240,15 +240,10 @@ def zeros(shape, chunks, dtype=np.int8):
     ((3, 5, 4), None, (2, 2, 2)), ((3, 3, 3, 3), None, (2, 1, 2, 1)),  # the odd edges move up
     ((1, 1, 10), None, (1, 5)), ((1, 10, 1), None, (1, 5)), ((0, 4, 0, 8), None, (2, 4)),
     ((4, 4, 4), [[1, 1], [0, 0]], (3, 2, 2)), ((4, 4, 4), [[2, 0], [0, 0]], (3, 2, 2)),
-    ((4, 4, 4), [[8, 0], [0, 0]], (2, 2, 2, 2, 2)), ((4, 4, 4), [[0, 10], [0, 0]], (2, 2, 2, 1, 2, 2)),
+    ((4, 4, 4), [[8, 0], [0, 0]], (2, 2, 2, 2, 2)), ((4, 4, 4), [[0, 10], [0, 0]], (2, 2, 3, 2, 2)),  # no giant
 ])  # fmt: skip
 def test_edges_inside_a_block_move_to_its_end_and_no_others(chunks, paddings, rows):
     result = lazy.space_to_depth(zeros((2, 12, 6, 3), ((1, 1), chunks, (4, 2), 3)), 2, paddings=paddings)
-    padded = sum(chunks) // 2 + (sum(map(sum, paddings)) // 2 if paddings else 0)
-    assert sum(result.chunks[1]) == padded
-    if rows[-1] == 2 and paddings == [[0, 10], [0, 0]]:
-        rows = result.chunks[1]  # said below
-        assert max(rows) == 3
     assert result.chunks == ((1, 1), rows, (2, 1), (12,))
 
 
@@ -360,8 +355,7 @@ def test_the_plain_operator_runs_once_for_each_chunk_on_one_thread(name, monkeyp
     result = CALLS[name](zeros((4, 8, 6, 4), (2, 4, 6, 4), np.uint8))
     assert calls == []
     result.compute()
-    assert calls == [1] * (2 if name in ("preprocess", "batch_to_space_nd") else 4) or (
-        name == "batch_to_space_nd" and calls == [1] * result.npartitions)  # fmt: skip
+    assert calls == [1] * {"preprocess": 2, "batch_to_space_nd": 2}.get(name, 4)
 
 
 def test_the_same_call_has_the_same_name():
@@ -383,7 +377,8 @@ def test_importing_s2dq_does_not_import_dask():
     ("space_to_depth", lambda f, x: f(x, 3)), ("space_to_depth", lambda f, x: f(x, 2, "NCWH")),
     ("space_to_depth", lambda f, x: f(x, 2.0)), ("space_to_depth", lambda f, x: f(x, 0)),
     ("space_to_depth", lambda f, x: f(x, 2, mode="crd")), ("space_to_depth", lambda f, x: f(x, 2, channels=5)),
-    ("space_to_depth", lambda f, x: f(x, 2, paddings=[[1, 0], [0, 0]])), ("space_to_depth", lambda f, x: f(x, 2, "NWC")),
+    ("space_to_depth", lambda f, x: f(x, 2, paddings=[[1, 0], [0, 0]])),
+    ("space_to_depth", lambda f, x: f(x, 2, "NWC")),
     ("space_to_depth", lambda f, x: f(x, 2, pad_value=300)), ("depth_to_space", lambda f, x: f(x, 3)),
     ("depth_to_space", lambda f, x: f(x, 2, crops=[[9, 9], [0, 0]])),
     ("space_to_batch_nd", lambda f, x: f(x, [3, 1], [[0, 0], [0, 0]])),

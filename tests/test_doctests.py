@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the README do what they say."""
+"""The examples in docstrings, in the README and in docs/dask.md do what they say."""
 
 import doctest
 import importlib
@@ -10,7 +10,8 @@ import pytest
 
 import s2dq
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
 # `__main__` runs the command when it is imported.
 MODULES = ["s2dq", *(module.name for module in pkgutil.walk_packages(s2dq.__path__, "s2dq.")
                      if not module.name.endswith(".__main__"))]
@@ -45,14 +46,17 @@ def python_blocks(text):
         yield text.count("\n", 0, block.start()) + 1, block[1]
 
 
-def test_readme_session(capsys):
+@pytest.mark.parametrize("page", ["README.md", "docs/dask.md"])
+def test_sessions(page, capsys):
     """All blocks, in order, as one session."""
+    if page == "docs/dask.md":
+        pytest.importorskip("dask.array")
     runner, parser, names = doctest.DocTestRunner(), doctest.DocTestParser(), {}
-    blocks = list(python_blocks(README.read_text(encoding="utf-8")))
+    blocks = list(python_blocks((ROOT / page).read_text(encoding="utf-8")))
     for line, block in blocks:
-        session = parser.get_doctest(block, names, f"README.md, line {line}", str(README), line)
-        assert session.examples, f"README.md, line {line}: a python block without a >>> prompt is not tested"
+        session = parser.get_doctest(block, names, f"{page}, line {line}", page, line)
+        assert session.examples, f"{page}, line {line}: a python block without a >>> prompt is not tested"
         runner.run(session, clear_globs=False)
         names = session.globs
     assert runner.failures == 0, capsys.readouterr().out
-    assert runner.tries > 0, "README.md has no session"
+    assert runner.tries > 0, f"{page} has no session"
