@@ -143,6 +143,31 @@ stage_models() {
     fi
 }
 
+# Dask arrays, worker processes, a cluster, and the examples that need them.
+dask_tests() {
+    pytest -rs tests/test_{dask,workers,doctests,examples}.py | tee ../report
+    if grep -E "SKIPPED.*(dask|distributed|zarr)" ../report; then
+        echo "a test of Dask was skipped although it is there"
+        exit 1
+    fi
+}
+
+stage_dask() {
+    new_environment venv
+    fresh_checkout
+    pip install -q "$(wheel)[test,dask,zarr]"
+    dask_tests
+}
+
+# The oldest Dask and Zarr that pyproject.toml allows.
+stage_dask-floor() {
+    new_environment venv
+    fresh_checkout
+    pip install -q "$(wheel)[test,dask,zarr]" "$(floor_numpy)" dask==2025.2.0 distributed==2025.2.0 zarr==3.0.8 \
+        numcodecs==0.16.1  # newer ones warn of what this Zarr brings along
+    dask_tests
+}
+
 stage_asv() {
     new_environment venv
     fresh_checkout
