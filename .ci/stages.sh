@@ -39,6 +39,14 @@ quick_tests() {
     pytest -q tests/test_{cases,dtypes,guard_pages,operators,packaging,preprocess}.py
 }
 
+dask_tests() {
+    pytest -rs tests/test_{dask,workers,doctests,examples}.py | tee ../report
+    if grep -E "SKIPPED.*(dask|distributed|zarr)" ../report; then
+        echo "a test of Dask was skipped although it is there"
+        exit 1
+    fi
+}
+
 stage_lint() {
     new_environment venv
     fresh_checkout
@@ -85,13 +93,16 @@ s2dq.show_config()'
     s2dq info
 }
 
-# The oldest run-time dependencies that pyproject.toml allows.
+# The oldest dependencies that pyproject.toml allows. Newer versions of numcodecs warn of what this Zarr brings along.
 stage_floor() {
     new_environment venv
     fresh_checkout
-    pip install -q "$(wheel)[test]" "$(floor_numpy)" threadpoolctl==3.1.0
+    pip install -q "$(wheel)[test,dask,zarr]" "$(floor_numpy)" threadpoolctl==3.1.0 dask==2025.2.0 \
+        distributed==2025.2.0 zarr==3.0.8 numcodecs==0.16.1
     pip list
-    pytest
+    quick_tests
+    pytest -q tests/test_{arrays,compat,fork_threads,plan,postprocess,quantized}.py
+    dask_tests
 }
 
 # The oldest tools that [build-system] allows.
@@ -123,8 +134,9 @@ stage_debug() {
 stage_peers() {
     new_environment venv
     fresh_checkout
-    pip install -q "$(wheel)[test,litert,onnx,peers]"
+    pip install -q "$(wheel)[test,litert,onnx,peers,dask,zarr]"
     pip list
+    dask_tests
     pytest -rs -k "fork or torch or dataloader" --ignore=tests/peers | tee ../report
     pytest -rs tests/test_{doctests,models,interop,interop_peers,quantized_models,quantized_peers}.py | tee -a ../report
     if grep -E "SKIPPED.*(torch|onnx|litert)" ../report; then
@@ -137,6 +149,7 @@ stage_peers() {
     done
 }
 
+# Dask arrays, worker processes, a cluster, and the examples that need them.
 stage_asv() {
     new_environment venv
     fresh_checkout

@@ -32,6 +32,8 @@ MAX_DIMENSIONS = 64  # of an ndarray
 
 _DLPACK_CPU = 1
 
+UNMADE = object()  # as `out`: a call that is checked and not made, whose result may be larger than the memory
+
 _short = reprlib.Repr()
 _short.maxother, _short.maxstring, _short.maxlist, _short.maxtuple = 80, 60, 8, 8
 
@@ -229,7 +231,7 @@ class Door:
             return np.array(value)
         if hasattr(kind, "__dask_graph__"):
             rule = f"{argument} is a lazy Dask collection ({kind.__name__}), and nothing is computed behind your back"
-            self.refuse(TypeError, f"{rule}; call .compute() first")
+            self.refuse(TypeError, f"{rule}; call .compute() first, or use s2dq.dask")
         cause = None
         if hasattr(kind, "__dlpack__"):
             array, cause = self._from_dlpack(argument, value)
@@ -296,6 +298,9 @@ class Door:
     ) -> tuple[np.ndarray, np.ndarray]:
         """``(what to return, view to write)``: a fresh array, or the caller's `out` once it is proven fit."""
         dtype = x.dtype if dtype is None else dtype
+        if out is UNMADE:
+            array = np.broadcast_to(np.ndarray((), dtype), shape)
+            return array, array
         if out is None:
             try:
                 # np.empty would widen strings of no characters to one.

@@ -17,12 +17,14 @@ import secrets
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import s2dq
 from s2dq._layout import LAYOUTS, MODES
+from s2dq._workers import in_processes, on_cluster
 from s2dq.models import read_input
 
 FAILED, BAD_ARGUMENTS, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
@@ -78,7 +80,7 @@ def preprocess(args):
     model = read_model(args)
     parameters = preprocessor_parameters(args)
     with bad_arguments():
-        pre = s2dq.Preprocessor(**parameters, num_threads=args.num_threads)
+        pre = s2dq.Preprocessor(**parameters, num_threads=threads_of_each(args))
     warn_of_saturation(parameters)
     jobs = plan_outputs(args.images, args.output, args.preview)
     try:
@@ -86,27 +88,72 @@ def preprocess(args):
     except FileExistsError:
         raise CommandError(f"-o {args.output} is not a directory", FAILED) from None
 
-    rows, failures = [("file", "shape", "dtype", "time")], []
+    work = partial(attempt, pre=pre, parameters=parameters, model=model, preview=args.preview)
+    outcomes = {}
     try:
-        for image, base in progress(jobs):
-            start = time.perf_counter()
-            try:
-                tensor = preprocess_image(image, base, pre, parameters, model, args.preview)
-            except (OSError, TypeError, ValueError, OverflowError, MemoryError) as error:
-                failures.append(f"{image}: {describe(error)}")
-            else:
-                elapsed = f"{(time.perf_counter() - start) * 1000:.1f} ms"
-                rows.append((base + ".npy", str(tensor.shape), str(tensor.dtype), elapsed))
+        with contextlib.closing(start_work(work, jobs, args)) as done:
+            for number, outcome in progress(done, len(jobs)):
+                outcomes[number] = outcome
     finally:  # an interrupted run, too, says what it has done
+        rows, failures = [("file", "shape", "dtype", "time")], []
+        for number in sorted(outcomes):  # that of the images, whoever was first
+            outcome = outcomes[number]
+            if isinstance(outcome, tuple):
+                rows.append(outcome)
+            else:
+                failures.append(f"{jobs[number][0]}: {outcome}")
         for failure in failures:
             complain(failure)
         print_table(rows)
     return FAILED if failures else 0
 
 
-def preprocess_image(path, base, pre, parameters, model, preview):
-    """Read, resize, preprocess and write one image; returns the model input."""
-    image = read_rgb(path, background=rgb_background(parameters))
+def threads_of_each(args):
+    """Threads of one image: a worker has the one it is."""
+    if args.workers is None and args.scheduler is None:
+        return args.num_threads
+    if args.num_threads is not None:
+        raise CommandError("--num-threads is for one process: workers have one thread each")
+    return 1
+
+
+def start_work(work, jobs, args):
+    """An iterator that does `jobs` here, in processes or on a cluster: (number, row or failure), as they are done."""
+    if args.workers is not None:
+        return in_processes(work, jobs, args.workers)
+    if args.scheduler is None:
+        return ((number, work(job)) for number, job in enumerate(jobs))
+    # Workers elsewhere have another working directory.
+    return on_scheduler(partial(work, folder=os.getcwd()), jobs, args.scheduler)
+
+
+def on_scheduler(work, jobs, address):
+    """As `on_cluster`, with one line for what is wrong with `address`."""
+    try:
+        yield from on_cluster(work, jobs, address)
+    except ImportError:
+        raise CommandError('--scheduler needs Dask: pip install "s2dq[dask]"', FAILED) from None
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--scheduler {address}: {describe(error)}", FAILED) from error
+
+
+def attempt(job, pre, parameters, model, preview, folder=""):
+    """The row of one image, or what went wrong with it. Runs in workers, too."""
+    image, base = job
+    start = time.perf_counter()
+    try:
+        with np.errstate(all="ignore"):
+            tensor = preprocess_image(image, base, pre, parameters, model, preview, folder)
+    except (OSError, TypeError, ValueError, OverflowError, MemoryError) as error:
+        return describe(error)  # an exception may not survive the way back from a worker
+    elapsed = f"{(time.perf_counter() - start) * 1000:.1f} ms"
+    return base + ".npy", str(tensor.shape), str(tensor.dtype), elapsed
+
+
+def preprocess_image(path, base, pre, parameters, model, preview, folder=""):
+    """Read, resize, preprocess and write one image; returns the model input. `folder` is where paths begin."""
+    base = os.path.join(folder, base)
+    image = read_rgb(os.path.join(folder, path), background=rgb_background(parameters))
     resized = letterbox_resize(image, parameters["size"])
     tensor = pre(np.asarray(resized))
     top, left = pre.geometry(resized.height, resized.width)
@@ -245,14 +292,14 @@ def plan_outputs(images, directory, preview):
     return jobs
 
 
-def progress(jobs):
-    """`jobs` behind a progress bar, where there are several and somebody is watching."""
-    if len(jobs) > 1 and sys.stderr is not None and sys.stderr.isatty():
+def progress(done, total):
+    """`done` behind a progress bar, where there are several jobs and somebody is watching."""
+    if total > 1 and sys.stderr is not None and sys.stderr.isatty():
         with contextlib.suppress(ImportError):
             from tqdm import tqdm
 
-            return tqdm(jobs, unit="image", leave=False)
-    return jobs
+            return tqdm(done, total=total, unit="image", leave=False)
+    return done
 
 
 # ---- s2dq postprocess
@@ -649,6 +696,8 @@ file is an error. --mean and --std are not in the file. A model that starts behi
 --block-size: the picture is that many times larger. Files do not tell the layout: it is NHWC for LiteRT and NCHW
 for ONNX, or the other one where only that has the right number of channels. An ONNX model that takes floats and
 quantizes them itself gets what its QuantizeLinear would write, or with --dtype float32 the floats.
+With --workers or --scheduler (Dask: pip install "s2dq[dask]") images are done side by side, each by one thread; the
+files are the same. A scheduler's workers have to see the same files under the same absolute paths.
 A list that begins with a minus sign needs "=": --mean=-1,0,0"""
 
 POSTPROCESS_HELP = """\
@@ -743,6 +792,11 @@ def add_preprocess(command):
     add("--reverse-channels", action="store_true",
         help="the model takes BGR; --mean, --std and --pad-value are then in that order")
     add("--num-threads", **OPTIONS["num_threads"])
+    where = command.add_mutually_exclusive_group()
+    where.add_argument("--workers", type=count, metavar="N",
+        help="share the images out between N processes, of one thread each")
+    where.add_argument("--scheduler", metavar="ADDRESS",
+        help="share them out between the workers of this Dask scheduler, such as tcp://host:8786")
     add("--preview", action="store_true", help="also write the model input, undone to a picture")
 
 

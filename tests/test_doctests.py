@@ -15,11 +15,14 @@ README = Path(__file__).parent.parent / "README.md"
 MODULES = ["s2dq", *(module.name for module in pkgutil.walk_packages(s2dq.__path__, "s2dq.")
                      if not module.name.endswith(".__main__"))]
 WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads", "s2dq.compat.nnapi",
-                 "s2dq.compat.onnx", "s2dq.compat.openvino", "s2dq.compat.tensorflow.v1", "s2dq.compat.torch")
+                 "s2dq.compat.onnx", "s2dq.compat.openvino", "s2dq.compat.tensorflow.v1", "s2dq.compat.torch",
+                 "s2dq.dask")
+# Ray is nowhere installed: what its page shows is examples/ray_batches.py, which is tested as the other examples are.
 PAGES = ("README.md", *sorted(path.relative_to(README.parent).as_posix()
-                              for path in (README.parent / "docs").glob("**/*.md")))  # fmt: skip
+                              for path in (README.parent / "docs").glob("**/*.md") if path.name != "ray.md"))
 # Packages that modules and pages need beyond those of s2dq itself.
-NEEDED = {"s2dq.compat.torch": "torch", "docs/compat/onnx.md": "onnx", "docs/compat/pytorch.md": "torch"}
+NEEDED = {"s2dq.compat.torch": "torch", "docs/compat/onnx.md": "onnx", "docs/compat/pytorch.md": "torch",
+          "s2dq.dask": "dask.array", "docs/dask.md": "dask.array"}
 
 
 @pytest.fixture(autouse=True)

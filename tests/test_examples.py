@@ -1,13 +1,19 @@
 """The examples run as a reader would run them, and the committed picture is the one its script draws."""
 
+import importlib.util
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import s2dq
+
 Image = pytest.importorskip("PIL.Image")
+ImageOps = pytest.importorskip("PIL.ImageOps")
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -69,3 +75,118 @@ def test_convert_layouts_shows_what_it_says(tmp_path):
         "[1, 2, 3, 0, 4, 5, 6, 0, 7, 8, 9, 0, 10, 11, 12, 0]")  # fmt: skip
     assert shown["space_to_batch_nd, one column of padding that holds the zero point -128  (2, 1, 3, 1)"] == (
         "[1, 3, 5, 2, 4, -128]")  # fmt: skip
+
+
+# ---- frames_to_zarr.py
+
+
+def start(script, *argv, cwd):
+    return subprocess.Popen(
+        [sys.executable, EXAMPLES / script, *argv], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def lines_of(log):
+    return log.read_text().split() if log.exists() else []
+
+
+def test_frames_to_zarr_goes_on_where_it_was_killed(tmp_path, rng):
+    for package in ("dask.array", "zarr"):
+        pytest.importorskip(package)
+    import zarr
+
+    (tmp_path / "in").mkdir()
+    for k in range(40):
+        height, width = (30, 40) if k % 2 else (128, 96)
+        frame = rng.integers(0, 256, (height, width, 3), np.uint8)
+        Image.fromarray(frame).resize((256, 256) if k % 3 else (90, 70)).save(tmp_path / "in" / f"{k:02}.png")
+    command = ["frames_to_zarr.py", "in", "out.zarr", "--size", "512x512", "--frames", "2", "--workers", "1"]
+    log, chunks = tmp_path / "out.zarr" / "done.txt", tmp_path / "out.zarr" / "c"
+
+    first = start(*command, cwd=tmp_path)
+    try:
+        end = time.monotonic() + 60
+        while len(lines_of(log)) < 3 and first.poll() is None and time.monotonic() < end:
+            time.sleep(0.001)
+    finally:
+        first.kill()
+        first.communicate()
+    done = {int(line) for line in log.read_text().split("\n")[:-1]}
+    assert 3 <= len(done) < 20, "it was not killed half-way"
+
+    # What a kill may leave: half a chunk that is not in the log, and half a line.
+    missing = max(set(range(20)) - done)
+    half = chunks / str(missing) / "0" / "0" / "0"
+    half.parent.mkdir(parents=True, exist_ok=True)
+    half.write_bytes(b"half a chunk")
+    with open(log, "a") as file:
+        file.write(str(missing)[:1])
+
+    def state(number):
+        found = (chunks / str(number) / "0" / "0" / "0").stat()
+        return found.st_ino, found.st_mtime_ns
+
+    before = {number: state(number) for number in done}
+    said = run(*command, cwd=tmp_path)
+    assert said == f"out.zarr: (40, 256, 256, 12) int8, {len(done)} chunks were there, {20 - len(done)} written\n"
+    assert {number: state(number) for number in done} == before
+    assert sorted(map(int, lines_of(log))) == list(range(20))
+
+    tensor = zarr.open_array(tmp_path / "out.zarr", mode="r")[:]
+    pre = s2dq.Preprocessor(scale=1 / 255, zero_point=-128, block_size=2)
+    for k, path in enumerate(sorted((tmp_path / "in").iterdir())):
+        fitted = ImageOps.pad(Image.open(path), (512, 512), color=(114, 114, 114))
+        np.testing.assert_array_equal(tensor[k], pre(np.asarray(fitted))[0], strict=True)
+
+    assert "20 chunks were there, 0 written" in run(*command, cwd=tmp_path)
+    (tmp_path / "in" / "00.png").unlink()
+    other = start(*command, cwd=tmp_path)
+    assert "was made of other files" in other.communicate(timeout=60)[1] and other.returncode == 1
+
+
+# ---- ray_batches.py
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+KEYWORDS = {"scale": 1 / 255, "zero_point": -128, "size": 16, "block_size": 2}
+
+
+def test_ray_batches_takes_read_only_frames(rng):
+    """Batches are views of shared memory: nothing may be written, and nothing else of the batch is touched."""
+    to_input = example("ray_batches").ToModelInput(**KEYWORDS)
+    frames = rng.integers(0, 256, (5, 12, 16, 3), np.uint8)
+    before = frames.copy()
+    frames.flags.writeable = False
+    labels = np.arange(5)
+    result = to_input({"image": frames, "label": labels})
+    assert sorted(result) == ["image", "label"] and result["label"] is labels
+    np.testing.assert_array_equal(result["image"], s2dq.Preprocessor(**KEYWORDS)(before), strict=True)
+    np.testing.assert_array_equal(frames, before)
+    assert to_input.pre.num_threads == 1
+
+
+def test_ray_batches_takes_frames_of_several_sizes(rng):
+    frames = np.empty(3, object)
+    for k, shape in enumerate([(12, 16, 3), (16, 4, 3), (7, 9, 3)]):
+        frames[k] = rng.integers(0, 256, shape, np.uint8)
+        frames[k].flags.writeable = False
+    frames.flags.writeable = False
+    result = example("ray_batches").ToModelInput(**KEYWORDS)({"image": frames})["image"]
+    assert result.shape == (3, 8, 8, 12)
+    for tensor, frame in zip(result, frames, strict=True):
+        np.testing.assert_array_equal(tensor, s2dq.Preprocessor(**KEYWORDS)(frame)[0], strict=True)
+
+
+def test_the_recipe_for_ray_is_the_example():
+    page = (EXAMPLES.parent / "docs" / "ray.md").read_text(encoding="utf-8")
+    source = (EXAMPLES / "ray_batches.py").read_text(encoding="utf-8")
+    quoted = re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(quoted) == 2
+    for block in quoted:
+        assert block in source

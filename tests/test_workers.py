@@ -1,0 +1,187 @@
+"""`s2dq preprocess --workers`: the same files as one process writes, and no process left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from s2dq import _workers
+from s2dq.cli import main
+
+Image = pytest.importorskip("PIL.Image")
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
+PROC = pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc")
+NAMES = ["a.png", "b.png", "c.png", "d.png"]
+
+
+@pytest.fixture
+def images(tmp_path, monkeypatch, rng):
+    """Four images of as many sizes in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    for k, name in enumerate(NAMES):
+        Image.fromarray(rng.integers(0, 256, (20 + 2 * k, 36, 3), np.uint8)).save(name)
+    return tmp_path
+
+
+def run(capsys, *argv):
+    code = main([str(argument) for argument in argv])
+    return code, *capsys.readouterr()
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def without_times(table):
+    return [line.rsplit(maxsplit=2)[0].replace("serial", "shared") for line in table.splitlines()[1:]]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_workers_write_what_one_process_writes(images, capsys, workers):
+    Path("notes.png").write_text("no image")
+    names = [*NAMES[:2], "notes.png", "missing.png", *NAMES[2:]]
+    options = ["--size", "48x48", "--block-size", "2", "--preview", "--mean", "0.4,0.5,0.6", "--scale", "0.02"]
+    code, out, err = run(capsys, "preprocess", *names, "-o", "serial", *options)
+    shared = run(capsys, "preprocess", *names, "-o", "shared", *options, "--workers", workers)
+    assert code == shared[0] == 1
+    assert err == shared[2] and err.count("error: ") == 2 and "notes.png" in err
+    assert without_times(out) == without_times(shared[1]) and len(without_times(out)) == 4
+    assert files("serial") == files("shared") and len(files("shared")) == 12
+
+
+def test_a_terminal_gets_a_progress_bar(images, capsys, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    code, _, err = run(capsys, "preprocess", *NAMES, "-o", "out", "--workers", "2")
+    assert code == 0 and "0/4" in err and "image" in err
+
+
+@pytest.mark.parametrize("option, fragment", [
+    (("--workers", "0"), "at least 1"), (("--workers", "2", "--num-threads", "2"), "--num-threads"),
+    (("--scheduler", "tcp://127.0.0.1:1", "--num-threads", "2"), "--num-threads"),
+    (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "not allowed with"),
+])  # fmt: skip
+def test_options_that_make_no_sense_are_refused(images, capsys, option, fragment):
+    code, out, err = run(capsys, "preprocess", *NAMES, "-o", "out", *option)
+    assert (code, out) == (2, "") and err.startswith("s2dq: error: ") and err.count("\n") == 1 and fragment in err
+    assert not Path("out").exists()
+
+
+def test_a_scheduler_without_dask_is_one_line(images, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    code, _, err = run(capsys, "preprocess", *NAMES, "-o", "out", "--scheduler", "tcp://127.0.0.1:1")
+    assert code == 1 and err == 's2dq: error: --scheduler needs Dask: pip install "s2dq[dask]"\n'
+
+
+def job_and_process(job):
+    return job, os.getpid()
+
+
+def end_hard(job):
+    if job == 1:
+        os._exit(9)
+    time.sleep(0.01)
+    return f"{job} done"
+
+
+def raise_oddly(job):
+    raise ZeroDivisionError(f"of job {job}")
+
+
+def test_jobs_are_done_once_each_in_other_processes():
+    done = dict(_workers.in_processes(job_and_process, list("abcdefgh"), 2))
+    assert [done[k][0] for k in range(8)] == list("abcdefgh")
+    processes = {process for _, process in done.values()}
+    assert 1 <= len(processes) <= 2 and os.getpid() not in processes
+    assert children() == []
+
+
+def test_a_worker_that_dies_ends_no_run():
+    done = dict(_workers.in_processes(end_hard, range(6), 2))
+    assert sorted(done) == list(range(6))
+    assert "worker process died" in done[1]
+    assert all(text == f"{k} done" or "died" in text for k, text in done.items())
+    assert children() == []
+
+
+def test_what_a_job_raises_is_told():
+    assert dict(_workers.in_processes(raise_oddly, [5], 2)) == {0: "ZeroDivisionError: of job 5"}
+
+
+def sleep_long(job):
+    time.sleep(60 if job else 0)
+    return job
+
+
+def test_a_run_that_is_given_up_stops_its_workers():
+    start = time.monotonic()
+    work = _workers.in_processes(sleep_long, range(8), 2)
+    assert next(work) == (0, 0)
+    work.close()
+    assert time.monotonic() - start < 30
+    assert children() == []
+
+
+def children():
+    """The live workers among the children of this process."""
+    import multiprocessing
+
+    return multiprocessing.active_children()
+
+
+def processes_of(group):
+    """Process ids of a process group that have not ended."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                state, _, number = (folder / "stat").read_text().rpartition(")")[2].split()[:3]
+            except OSError:  # it has ended meanwhile
+                continue
+            if int(number) == group and state != "Z":
+                found.append(int(folder.name))
+    return found
+
+
+def wait_until(claim, seconds=30):
+    end = time.monotonic() + seconds
+    while not claim() and time.monotonic() < end:
+        time.sleep(0.02)
+    return claim()
+
+
+@POSIX
+@PROC
+@pytest.mark.parametrize("whom, number, code", [
+    ("group", signal.SIGINT, 130), ("parent", signal.SIGINT, 130), ("parent", signal.SIGKILL, -signal.SIGKILL),
+])  # fmt: skip
+def test_an_interrupt_leaves_no_process_and_no_half_file(images, whom, number, code):
+    """Ctrl-C signals the whole group. Two workers wait for pipes that nobody writes; one image is done before."""
+    for name in ("wait1.png", "wait2.png"):
+        os.mkfifo(name)
+    command = [sys.executable, "-m", "s2dq", "preprocess", "a.png", "wait1.png", "wait2.png", "b.png", "c.png",
+               "-o", "out", "--workers", "2"]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)  # fmt: skip
+    try:
+        with open("wait1.png", "wb"), open("wait2.png", "wb"):  # they return when the workers have opened them
+            assert wait_until(lambda: Path("out/a.json").exists())
+            time.sleep(0.2)  # for the parent to hear of it
+            (os.killpg if whom == "group" else os.kill)(process.pid, number)
+            out, err = process.communicate(timeout=60)
+            assert wait_until(lambda: processes_of(process.pid) == [])
+    finally:
+        if process.poll() is None or processes_of(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.returncode == code
+    if number == signal.SIGINT:
+        assert err == ""
+        assert "a.npy" in out and "b.npy" not in out
+        assert sorted(os.listdir("out")) == ["a.json", "a.npy"]
