@@ -39,6 +39,7 @@ quick_tests() {
     pytest -q tests/test_{cases,dtypes,guard_pages,operators,packaging,preprocess}.py
 }
 
+# Dask arrays, worker processes, a cluster, and the examples that need them.
 dask_tests() {
     pytest -rs tests/test_{dask,workers,doctests,examples}.py | tee ../report
     if grep -E "SKIPPED.*(dask|distributed|zarr)" ../report; then
@@ -149,7 +150,6 @@ stage_peers() {
     done
 }
 
-# Dask arrays, worker processes, a cluster, and the examples that need them.
 stage_asv() {
     new_environment venv
     fresh_checkout
