@@ -82,7 +82,7 @@ def preprocess(args):
     with bad_arguments():
         pre = s2dq.Preprocessor(**parameters, num_threads=threads_of_each(args))
     warn_of_saturation(parameters)
-    jobs = plan_outputs(args.images, args.output, args.preview)
+    jobs = plan_outputs(images_of(args.images), args.output, args.preview)
     try:
         os.makedirs(args.output, exist_ok=True)
     except FileExistsError:
@@ -273,6 +273,21 @@ def warn_of_saturation(parameters):
     if cut:
         text = "{} of 256 grey levels saturate in {dtype} with scale {scale:.6g} and zero point {zero_point}"
         complain(text.format(cut, **parameters), kind="warning")
+
+
+def images_of(paths):
+    """Files as they are, and of a folder those whose names say that Pillow reads them, in order of their names."""
+    from PIL import Image
+
+    readable = {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    images = []
+    for path in paths:
+        if not os.path.isdir(path):
+            images.append(path)
+            continue
+        names = sorted(name for name in os.listdir(path) if os.path.splitext(name)[1].lower() in readable)
+        images += [os.path.join(path, name) for name in names] or [path]  # which will say what it is
+    return images
 
 
 def plan_outputs(images, directory, preview):
@@ -775,7 +790,7 @@ def build_parser():
 def add_preprocess(command):
     command.set_defaults(run=preprocess)
     add = command.add_argument
-    add("images", nargs="+", metavar="IMAGE", help="files that Pillow reads")
+    add("images", nargs="+", metavar="IMAGE", help="files that Pillow reads, and folders of such")
     add("-o", "--output", required=True, metavar="DIR", help="directory of the results, made if need be")
     add("--model", metavar="FILE",
         help="take size, layout, type, scale and zero point from the input of this .tflite or .onnx file")

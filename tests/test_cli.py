@@ -442,6 +442,21 @@ def test_a_terminal_gets_a_progress_bar_for_several_images(run, monkeypatch, cap
     assert run("preprocess", "a.png", "-o", "out")[2] == ""
 
 
+@pytest.mark.parametrize("options", [[], ["--workers", "2"]])
+def test_a_folder_stands_for_its_images(run, options):
+    folder = Path("frames")
+    (folder / "deeper.png").mkdir(parents=True)
+    for name in ("b.PNG", "a.png", "c.bmp"):
+        save(folder / name, colours())
+    (folder / "notes.txt").write_text("no image")
+    save("single.png", colours())
+    code, out, err = run("preprocess", "single.png", "frames", "-o", "out", *options)
+    assert code == 1 and "deeper.png" in err and len(err.splitlines()) == 1  # what is called an image has to be one
+    written = [line.split()[0] for line in out.splitlines()[1:]]
+    assert written == [f"out/{name}.npy".replace("/", os.sep) for name in ("single", "a", "b", "c")]
+    assert json.loads(Path("out/c.json").read_text())["source"] == str(folder / "c.bmp")
+
+
 def test_an_unreadable_image_is_named_and_the_others_are_done(run):
     save("first.png", colours())
     Path("notes.png").write_text("no image")

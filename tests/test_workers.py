@@ -168,7 +168,8 @@ def test_an_interrupt_leaves_no_process_and_no_half_file(images, whom, number, c
     command = [sys.executable, "-m", "s2dq", "preprocess", "a.png", "wait1.png", "wait2.png", "b.png", "c.png",
                "-o", "out", "--workers", "2"]  # fmt: skip
     # Whoever runs the tests in the background may have left the signal ignored, and children inherit that.
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
     try:
         with open("wait1.png", "wb"), open("wait2.png", "wb"):  # they return when the workers have opened them
