@@ -40,3 +40,11 @@ __all__ = [
     "space_to_depth",
     "unpack_vect_c",
 ]
+
+
+def __getattr__(name):
+    if name == "dask":  # not before it is asked for: it imports Dask
+        from importlib import import_module
+
+        return import_module("s2dq.dask")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -366,7 +366,11 @@ def test_the_same_call_has_the_same_name():
 
 
 def test_importing_s2dq_does_not_import_dask():
-    program = "import sys, s2dq, s2dq.cli; assert not {'dask', 'distributed'} & set(sys.modules); import s2dq.dask"
+    program = """
+import sys, s2dq, s2dq.cli
+assert not {"dask", "distributed"} & set(sys.modules)
+assert callable(s2dq.dask.space_to_depth)  # asked for
+"""
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
