@@ -44,7 +44,8 @@ def in_processes(function, jobs, count):
             stop.set()
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
-        executor.shutdown(cancel_futures=True)
+        with contextlib.suppress(OSError):  # of pipes that a broken pool has closed already
+            executor.shutdown(cancel_futures=True)
 
 
 def _outcome(future):

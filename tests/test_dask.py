@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import jobs
 import s2dq
 from s2dq._layout import LAYOUTS
 
@@ -522,39 +523,22 @@ def test_worker_processes_give_what_the_plain_operators_give(client, rng):
     assert compared == 25
 
 
-def pid_of(block):
-    return np.full((1,) * block.ndim, os.getpid())
-
-
 def test_chunks_are_made_in_other_processes(client):
     x = lazy.space_to_depth(zeros((8, 4, 4, 1), (1, 4, 4, 1)), 2)
-    pids = x.map_blocks(pid_of, dtype=int, chunks=(1, 1, 1, 1), meta=np.empty((0,) * 4, int))
+    pids = x.map_blocks(jobs.pid_of, dtype=int, chunks=(1, 1, 1, 1), meta=np.empty((0,) * 4, int))
     seen = set(client.compute(pids).result(timeout=DEADLINE).ravel().tolist())
     assert os.getpid() not in seen and 1 <= len(seen) <= 2
-
-
-FRAME = (1, 2048, 2048, 3)  # 12 MiB of int8
-
-
-def frame(block_id):
-    """Frame number n: bytes that tell their place."""
-    return np.random.default_rng(block_id[0]).integers(-128, 128, FRAME, np.int8)
-
-
-def is_right(block, block_id):
-    """Whether a chunk is the whole of a frame, rearranged."""
-    same = np.array_equal(block, s2dq.space_to_depth(frame(block_id), 2, num_threads=1))
-    return np.full((1,) * block.ndim, same)
 
 
 def test_an_array_larger_than_the_memory_of_the_workers_is_spilled(tmp_path):
     """1.2 GB held by two workers of 300 MB each."""
     count = 96
     with cluster_of_two("300MB", tmp_path) as client:
-        chunks = ((1,) * count, *((extent,) for extent in FRAME[1:]))
-        x = da.map_blocks(frame, chunks=chunks, dtype=np.int8, meta=np.empty((0,) * 4, np.int8))
+        chunks = ((1,) * count, *((extent,) for extent in jobs.FRAME[1:]))
+        x = da.map_blocks(jobs.frame, chunks=chunks, dtype=np.int8, meta=np.empty((0,) * 4, np.int8))
         deep = client.persist(lazy.space_to_depth(x, 2))
-        right = deep.map_blocks(is_right, chunks=((1,) * count, 1, 1, 1), dtype=bool, meta=np.empty((0,) * 4, bool))
+        chunks = ((1,) * count, 1, 1, 1)
+        right = deep.map_blocks(jobs.is_right, chunks=chunks, dtype=bool, meta=np.empty((0,) * 4, bool))
         answers = client.compute(right).result(timeout=DEADLINE)
         spilled = client.run(lambda dask_worker: dask_worker.data.spilled_total.disk)
         assert answers.shape == (count, 1, 1, 1) and answers.all()

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import jobs
 from s2dq import _workers
 from s2dq.cli import main
 
@@ -79,23 +80,8 @@ def test_a_scheduler_without_dask_is_one_line(images, capsys, monkeypatch):
     assert code == 1 and err == 's2dq: error: --scheduler needs Dask: pip install "s2dq[dask]"\n'
 
 
-def job_and_process(job):
-    return job, os.getpid()
-
-
-def end_hard(job):
-    if job == 1:
-        os._exit(9)
-    time.sleep(0.01)
-    return f"{job} done"
-
-
-def raise_oddly(job):
-    raise ZeroDivisionError(f"of job {job}")
-
-
 def test_jobs_are_done_once_each_in_other_processes():
-    done = dict(_workers.in_processes(job_and_process, list("abcdefgh"), 2))
+    done = dict(_workers.in_processes(jobs.job_and_process, list("abcdefgh"), 2))
     assert [done[k][0] for k in range(8)] == list("abcdefgh")
     processes = {process for _, process in done.values()}
     assert 1 <= len(processes) <= 2 and os.getpid() not in processes
@@ -103,7 +89,7 @@ def test_jobs_are_done_once_each_in_other_processes():
 
 
 def test_a_worker_that_dies_ends_no_run():
-    done = dict(_workers.in_processes(end_hard, range(6), 2))
+    done = dict(_workers.in_processes(jobs.end_hard, range(6), 2))
     assert sorted(done) == list(range(6))
     assert "worker process died" in done[1]
     assert all(text == f"{k} done" or "died" in text for k, text in done.items())
@@ -111,17 +97,12 @@ def test_a_worker_that_dies_ends_no_run():
 
 
 def test_what_a_job_raises_is_told():
-    assert dict(_workers.in_processes(raise_oddly, [5], 2)) == {0: "ZeroDivisionError: of job 5"}
-
-
-def sleep_long(job):
-    time.sleep(60 if job else 0)
-    return job
+    assert dict(_workers.in_processes(jobs.raise_oddly, [5], 2)) == {0: "ZeroDivisionError: of job 5"}
 
 
 def test_a_run_that_is_given_up_stops_its_workers():
     start = time.monotonic()
-    work = _workers.in_processes(sleep_long, range(8), 2)
+    work = _workers.in_processes(jobs.sleep_long, range(8), 2)
     assert next(work) == (0, 0)
     work.close()
     assert time.monotonic() - start < 30
