@@ -372,7 +372,7 @@ import sys, s2dq, s2dq.cli
 assert not {"dask", "distributed"} & set(sys.modules)
 assert callable(s2dq.dask.space_to_depth)  # asked for
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-P", "-c", program], check=True, timeout=60)
 
 
 # ---- refusals
