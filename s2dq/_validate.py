@@ -10,6 +10,7 @@ import operator
 import reprlib
 from collections.abc import Callable
 from functools import lru_cache, wraps
+from itertools import islice
 from math import copysign, inf, isfinite, isnan, prod
 from numbers import Complex, Number, Real
 from typing import Any, NamedTuple, NoReturn
@@ -29,6 +30,7 @@ from s2dq._layout import (
 
 MAX_BYTES = 2**63 - 1
 MAX_DIMENSIONS = 64  # of an ndarray
+MAX_ENTRIES = 2**16  # that are read before it is known how many there have to be
 
 _DLPACK_CPU = 1
 
@@ -81,8 +83,9 @@ def guarded(check: Callable) -> Callable:
             return check(name, *arguments)
         except Refusal as refusal:
             kind, text, cause = refusal.kind, refusal.text, refusal.cause
-        except MemoryError:
-            raise
+        except MemoryError as error:
+            kind, cause = MemoryError, error
+            text = f"{name}: no memory to read the arguments"
         except Exception as error:
             kind, cause = TypeError, error
             text = f"{name}: a method of an argument raised {type(error).__name__}"
@@ -151,19 +154,31 @@ class Door:
         if isinstance(value, np.ndarray) and value.ndim:
             if value.ndim > 1:
                 self.refuse(ValueError, f"{argument} must be a number or one per channel, not {show(value)}")
-            value = list(value)
-        if not isinstance(value, (list, tuple, range)):
+            entries = list(value[: MAX_ENTRIES + 1])
+        elif isinstance(value, (list, tuple, range)):
+            entries = self.read(argument, value, MAX_ENTRIES)
+        else:
             return self.real(argument, value)
-        if not value:
+        if not 0 < len(entries) <= MAX_ENTRIES:
             self.refuse(ValueError, f"{argument} must be a number or one per channel, not {show(value)}")
-        return tuple(self.real(f"{argument}[{i}]", entry) for i, entry in enumerate(value))
+        return tuple(self.real(f"{argument}[{i}]", entry) for i, entry in enumerate(entries))
 
     # ----------------------------------------------------------------------------------------- sequences
 
+    def read(self, argument: str, value: Any, most: int) -> list:
+        """The entries of a list, a tuple or a range, read once; ranges are long, and iterators may never end."""
+        entries = list(islice(value, most + 1))
+        if len(entries) > most:
+            self.refuse(ValueError, f"{argument} must have at most {most} entries, not {show(value)}")
+        return entries
+
     def items(self, argument: str, value: Any, what: str, rank: int = 1) -> list:
-        """The entries of a sequence or of an integer array with `rank` dimensions, read once."""
+        """The entries of a sequence or of an integer array with `rank` dimensions, read once.
+
+        There is one for each of some dimensions, so there cannot be many.
+        """
         if isinstance(value, (list, tuple, range)):
-            return list(value)
+            return self.read(argument, value, MAX_DIMENSIONS)
         if isinstance(value, (str, bytes, int, float, dict, set)) or value is None:
             self.refuse(TypeError, f"{argument} must be {what}, not {show(value)}")
         array = self.view(argument, value)
@@ -173,6 +188,8 @@ class Door:
             self.refuse(TypeError, f"{argument} must be {what}, not {show(value)}")
         if array.ndim != rank or (rank == 2 and array.shape[1] != 2):
             self.refuse(ValueError, f"{argument} must be {what}, not of shape {array.shape}: {show(value)}")
+        if array.shape[0] > MAX_DIMENSIONS:
+            self.refuse(ValueError, f"{argument} must have at most {MAX_DIMENSIONS} entries, not {array.shape[0]}")
         return array.tolist()
 
     def block_sizes(self, argument: str, value: Any, spatial: tuple[str, ...]) -> tuple[int, ...]:
@@ -287,7 +304,9 @@ class Door:
         if isinstance(entry, (list, tuple)):
             if depth > MAX_DIMENSIONS:
                 self.refuse(ValueError, f"{argument} is nested deeper than {MAX_DIMENSIONS} lists")
-            for inner in entry:
+            # What is stored, as NumPy reads it, whatever a subclass says when it is asked.
+            stored = list.__iter__(entry) if issubclass(type(entry), list) else tuple.__iter__(entry)
+            for inner in stored:
                 self._numbers(argument, inner, depth + 1)
         elif type(entry) is not np.ndarray and not isinstance(entry, (Number, np.generic)):
             rule = f"{argument} must be a nested list of numbers"
@@ -497,7 +516,7 @@ def _holds_entries(value: Any) -> bool:
         return False
     try:
         return memoryview(value).ndim > 0
-    except TypeError:
+    except Exception:  # no buffer, or a released one
         return hasattr(type(value), "__dlpack__")
 
 
@@ -817,7 +836,7 @@ def tensor_parts(name, values, scale, zero_point, axis) -> tuple[np.ndarray, Par
     door = Door(name)
     array = door.array(values, "values")
     _quantized(door, "values", array.dtype)
-    given = _read_parameters(door, scale, zero_point, axis, array.dtype)
+    given = _read_parameters(door, scale, zero_point, axis, array.dtype, array.shape)
     array = door.settle(values, array, "values").view()
     array.flags.writeable = False
     return array, _placed(door, given, array.shape, "values")
@@ -830,7 +849,7 @@ def quantize_call(name, x, scale, zero_point, dtype, axis, out, num_threads) -> 
     array = door.array(x)
     _among(door, "x must hold", array.dtype, FLOATS)
     kept = _dtype(door, dtype)
-    given = _read_parameters(door, scale, zero_point, axis, kept)
+    given = _read_parameters(door, scale, zero_point, axis, kept, array.shape)
     wanted = door.threads(num_threads)
     array = door.settle(x, array)
     parameters = _placed(door, given, array.shape, "x")
@@ -861,7 +880,7 @@ def requantize_call(name, kind, q, scale, zero_point, dtype, out, num_threads) -
     door = Door(name)
     array, axis = _tensor(door, kind, q)
     kept = array.dtype if dtype is None else _dtype(door, dtype)
-    given = _read_parameters(door, scale, zero_point, None, kept)
+    given = _read_parameters(door, scale, zero_point, None, kept, array.shape)
     wanted = door.threads(num_threads)
     for argument, entries in (("scale", given.scale), ("zero_point", given.zero_point)):
         if entries.ndim and axis is None:
@@ -932,11 +951,19 @@ def _tensor(door: Door, kind: type, q: Any) -> tuple[np.ndarray, int | None]:
     return array, q.axis
 
 
-def _read_parameters(door: Door, scale: Any, zero_point: Any, axis: Any, dtype: np.dtype) -> Parameters:
-    """The three arguments, each read once; whether they fit a shape is for `_placed` to say."""
-    scales = _scales(door, scale)
-    zeros = _zero_points(door, zero_point, dtype)
+def _read_parameters(
+    door: Door, scale: Any, zero_point: Any, axis: Any, dtype: np.dtype, shape: tuple[int, ...]
+) -> Parameters:
+    """The three arguments, each read once; whether they fit the shape is for `_placed` to say."""
+    most = most_entries(shape)
+    scales = _scales(door, scale, most)
+    zeros = _zero_points(door, zero_point, dtype, most)
     return Parameters(scales, zeros, None if axis is None else door.integer("axis", axis, -MAX_DIMENSIONS))
+
+
+def most_entries(shape: tuple[int, ...]) -> int:
+    """How many parameters are read at most: more do not fit an array of this shape in any way."""
+    return max(MAX_ENTRIES, prod(max(1, extent) for extent in shape))
 
 
 def _placed(door: Door, given: Parameters, shape: tuple[int, ...], argument: str) -> Parameters:
@@ -950,7 +977,7 @@ def _placed(door: Door, given: Parameters, shape: tuple[int, ...], argument: str
         counts = [()]
     else:
         if not -len(shape) <= axis < len(shape):
-            door.refuse(ValueError, f"axis {axis} is not one of the {len(shape)} dimensions of {argument}")
+            door.refuse(ValueError, f"axis {show(axis)} is not one of the {len(shape)} dimensions of {argument}")
         axis %= len(shape)
         if not (scale.ndim or zero_point.ndim):
             door.refuse(ValueError, "axis is for one scale or zero_point per index, but both are single numbers")
@@ -970,8 +997,8 @@ def _placed(door: Door, given: Parameters, shape: tuple[int, ...], argument: str
     return Parameters(*spread, axis)
 
 
-def _entries(door: Door, argument: str, value: Any, what: str, kinds: str) -> np.ndarray:
-    """An array of parameters, of at most one dimension."""
+def _entries(door: Door, argument: str, value: Any, what: str, kinds: str, most: int) -> np.ndarray:
+    """An array of parameters, of at most one dimension and `most` entries."""
     number = isinstance(value, Number) and not isinstance(value, np.generic)
     if value is None or number or isinstance(value, (str, bytes, bytearray, dict, set)):
         door.refuse(TypeError, f"{argument} must be {what} or one per index, not {show(value)}")
@@ -981,18 +1008,20 @@ def _entries(door: Door, argument: str, value: Any, what: str, kinds: str) -> np
     if array.ndim > 1:
         rule = f"{argument} must be {what} or one per index"
         door.refuse(ValueError, f"{rule}, not of shape {array.shape}: {show(value)}")
+    if array.size > most:
+        door.refuse(ValueError, f"{argument} must have at most {most} entries, not {array.size}")
     return array
 
 
-def _scales(door: Door, value: Any) -> np.ndarray:
+def _scales(door: Door, value: Any, most: int) -> np.ndarray:
     """Scales as float32, 0-d or 1-d: finite and above 0 once they are rounded."""
     if isinstance(value, (list, tuple, range)):
-        numbers = [door.real(f"scale[{i}]", entry) for i, entry in enumerate(value)]
+        numbers = [door.real(f"scale[{i}]", entry) for i, entry in enumerate(door.read("scale", value, most))]
         scales = to_float32(np.array(numbers, np.float64))
     elif isinstance(value, Real) and not isinstance(value, (bool, np.generic)):
         scales = _one_float32(door.real("scale", value))
     else:
-        scales = to_float32(_entries(door, "scale", value, "a real number", "iuf"))
+        scales = to_float32(_entries(door, "scale", value, "a real number", "iuf", most))
     bits = scales.view(np.int32)
     if not scales.ndim:
         fits = 0 < int(bits) < 0x7F800000
@@ -1004,17 +1033,18 @@ def _scales(door: Door, value: Any) -> np.ndarray:
     return scales
 
 
-def _zero_points(door: Door, value: Any, dtype: np.dtype) -> np.ndarray:
+def _zero_points(door: Door, value: Any, dtype: np.dtype, most: int) -> np.ndarray:
     """Zero points as int32, 0-d or 1-d, all within the dtype."""
     info = np.iinfo(dtype)
     if isinstance(value, (list, tuple, range)):
-        numbers = [door.integer(f"zero_point[{i}]", entry, int(info.min)) for i, entry in enumerate(value)]
+        entries = door.read("zero_point", value, most)
+        numbers = [door.integer(f"zero_point[{i}]", entry, int(info.min)) for i, entry in enumerate(entries)]
     elif isinstance(value, np.ndarray) and value.ndim:
-        numbers = _entries(door, "zero_point", value, "an integer", "iu").tolist()
+        numbers = _entries(door, "zero_point", value, "an integer", "iu", most).tolist()
     elif hasattr(type(value), "__index__"):
         numbers = door.integer("zero_point", value, int(info.min))
     else:
-        numbers = _entries(door, "zero_point", value, "an integer", "iu").tolist()
+        numbers = _entries(door, "zero_point", value, "an integer", "iu", most).tolist()
     for i, number in enumerate(numbers if isinstance(numbers, list) else [numbers]):
         if not info.min <= number <= info.max:
             entry = f"[{i}]" if isinstance(numbers, list) else ""
@@ -1037,7 +1067,8 @@ def to_float32(numbers: np.ndarray) -> np.ndarray:
     """
     if numbers.dtype.kind == "f" and numbers.dtype.itemsize == 4:
         return numbers.astype(np.float32)  # its own, at most swapped
-    bits = numbers.astype(np.float64).view(np.int64)
+    with np.errstate(all="ignore"):  # a longdouble beyond float64
+        bits = numbers.astype(np.float64).view(np.int64)
     magnitude, sign = bits & MAX_BYTES, (bits < 0).astype(np.int64) << 31
     exponent = np.maximum((magnitude >> 52) - 1023, -1022)
     digits = (magnitude & (2**52 - 1)) | ((magnitude >> 52 > 0).astype(np.int64) << 52)
@@ -1165,12 +1196,12 @@ def frame_margins(name, settings: FrameSettings, height, width) -> tuple[int, in
 
 def _frame_margins(door: Door, settings: FrameSettings, frame: tuple[int, int]) -> tuple[int, int]:
     if settings.size is None:
-        divisors = [f"block_size {b}" for b in settings.block]
+        divisors = [f"block_size {show(b)}" for b in settings.block]
         _cut(door, frame, settings.block, [(0, 0)] * 2, ["height", "width"], divisors)
         return 0, 0
     for axis, extent, canvas in zip("hw", frame, settings.size):
         if extent > canvas:
-            rule = f"a frame of {spatial_word(axis)} {show(extent)} is larger than size {settings.size}"
+            rule = f"a frame of {spatial_word(axis)} {show(extent)} is larger than size {show(settings.size)}"
             door.refuse(ValueError, f"{rule}; resize it first")
     return (settings.size[0] - frame[0]) // 2, (settings.size[1] - frame[1]) // 2
 
@@ -1255,7 +1286,7 @@ def post_call(name, settings: FrameSettings, kind, tensor, out, frame) -> Call:
     canvas = tuple(extent * b for extent, b in zip(blocks, settings.block))
     if settings.size not in (None, canvas):
         rule = f"tensor makes a canvas of ({show(canvas[0])}, {show(canvas[1])})"
-        door.refuse(ValueError, f"{rule}, but size is {settings.size}")
+        door.refuse(ValueError, f"{rule}, but size is {show(settings.size)}")
     space = canvas if wanted is None else wanted
     margins = _canvas_margins(door, settings, canvas, space)
     dtype = np.dtype(np.uint8)
@@ -1300,18 +1331,18 @@ def _shallow_channels(door: Door, settings: FrameSettings, sizes: dict[str, int]
     told = "mean, std or pad_value have"
     if "v" in sizes:
         if sizes["v"] != settings.vect:
-            door.refuse(ValueError, f"tensor has words of {sizes['v']} lanes, but vect is {settings.vect}")
+            door.refuse(ValueError, f"tensor has words of {sizes['v']} lanes, but vect is {show(settings.vect)}")
         deep = sizes["cb"] * sizes["v"]
         if settings.channels is not None:
             outer = words(settings.channels * area, settings.vect)
             if sizes["cb"] != outer:
-                rule = f"tensor has {sizes['cb']} words of {settings.vect} lanes, but {told} {settings.channels}"
-                door.refuse(ValueError, f"{rule} entries: with block_size {settings.block} that is {show(outer)}")
+                rule = f"tensor has {sizes['cb']} words of {show(settings.vect)} lanes, but {told} {settings.channels}"
+                door.refuse(ValueError, f"{rule} entries: with block_size {show(settings.block)} that is {show(outer)}")
             deep = settings.channels * area
     else:
         deep = sizes["c"]
     if deep % area:
-        rule = f"number of channels {deep} is not divisible by block_size {settings.block}"
+        rule = f"number of channels {deep} is not divisible by block_size {show(settings.block)}"
         door.refuse(ValueError, f"{rule} (block area {show(area)})")
     count = deep // area
     if settings.channels not in (None, count):
@@ -1323,8 +1354,8 @@ def _canvas_margins(door: Door, settings: FrameSettings, canvas: tuple[int, int]
     """Rows above and columns left of a frame to cut out."""
     shown = f"frame ({show(frame[0])}, {show(frame[1])})"
     if settings.size is None and frame != canvas:
-        rule = f"{shown} is not the canvas {canvas} that tensor makes"
+        rule = f"{shown} is not the canvas {show(canvas)} that tensor makes"
         door.refuse(ValueError, f"{rule}; without size nothing was padded")
     if any(extent > whole for extent, whole in zip(frame, canvas)):
-        door.refuse(ValueError, f"{shown} is larger than size {settings.size}")
+        door.refuse(ValueError, f"{shown} is larger than size {show(settings.size)}")
     return (canvas[0] - frame[0]) // 2, (canvas[1] - frame[1]) // 2

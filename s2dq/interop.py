@@ -10,12 +10,12 @@ None of the other packages is imported: objects of theirs bring it along.
 
 import sys
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Number, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from s2dq._validate import Door, guarded, show, tensor_parts, to_float32
+from s2dq._validate import Door, guarded, most_entries, show, tensor_parts, to_float32
 from s2dq.quantized import QuantizedTensor, made_of
 
 __all__ = ["from_litert", "from_onnx", "from_torch", "to_litert"]
@@ -141,12 +141,15 @@ def _litert_parts(name, values, detail) -> Parts:
     array = door.array(values, "values")
     parameters = detail
     if isinstance(detail, Mapping):
-        if detail.get("sparsity_parameters"):
+        sparsity = detail.get("sparsity_parameters")
+        if not (sparsity is None or isinstance(sparsity, Mapping)):
+            door.refuse(TypeError, f"detail['sparsity_parameters'] must be a dict, not {show(sparsity)}")
+        if sparsity:
             door.refuse(ValueError, "a sparse tensor has no place for each value")
         # The pair says nothing about parameters per channel: it is the second choice.
         parameters = detail.get("quantization_parameters", detail.get("quantization", detail))
     if isinstance(parameters, Mapping):
-        scale, zero_point, axis = _litert_arrays(door, parameters)
+        scale, zero_point, axis = _litert_arrays(door, parameters, array)
     elif isinstance(parameters, (tuple, list)) and len(parameters) == 2:
         (scale, zero_point), axis = parameters, None
         if isinstance(scale, Real) and scale == 0:
@@ -157,25 +160,26 @@ def _litert_parts(name, values, detail) -> Parts:
     if isinstance(detail, Mapping) and "dtype" in detail:
         try:
             wanted = np.dtype(detail["dtype"])
-        except TypeError as error:
+        except Exception as error:  # of strings that cannot be read, too
             door.refuse(TypeError, f"detail['dtype'] must be a dtype, not {show(detail['dtype'])}", error)
         if wanted != array.dtype:
             rule = f"values must have the dtype of the model's tensor, {wanted}, not {array.dtype}"
             door.refuse(TypeError, rule + ("; quantize them first" if array.dtype.kind == "f" else ""))
+    scale, zero_point = _read(door, "scale", scale, array), _read(door, "zero_point", zero_point, array)
     return Parts(door.settle(values, array, "values"), _scale(door, scale), zero_point, axis)
 
 
-def _litert_arrays(door: Door, parameters: Mapping) -> tuple[Any, Any, Any]:
+def _litert_arrays(door: Door, parameters: Mapping, array: np.ndarray) -> tuple[Any, Any, Any]:
     """``(scale, zero_point, axis)`` of a ``quantization_parameters`` dict."""
     if "scales" not in parameters:
         rule = "detail must have quantization_parameters, quantization or scales"
         door.refuse(ValueError, f"{rule}, not only {show(list(parameters))}")
-    if parameters.get("block_size"):
-        _refuse_blocks(door, f"block_size is {show(parameters['block_size'])}")
-    scales, zero_points = parameters["scales"], parameters.get("zero_points", ())
-    for key, entries in (("scales", scales), ("zero_points", zero_points)):
-        if not isinstance(entries, (list, tuple, np.ndarray)) or np.ndim(entries) != 1:
-            door.refuse(TypeError, f"{key} of detail must be an array of one dimension, not {show(entries)}")
+    block_size = parameters.get("block_size")
+    if block_size is not None and door.integer("block_size of detail", block_size, 0):
+        _refuse_blocks(door, f"block_size is {show(block_size)}")
+    scales, zero_points = (
+        _vector(door, f"{key} of detail", parameters.get(key, ()), array) for key in ("scales", "zero_points")
+    )
     if len(scales) == 0:
         door.refuse(ValueError, "the tensor is not quantized: it has no scales")
     if len(zero_points) == 0:
@@ -183,6 +187,14 @@ def _litert_arrays(door: Door, parameters: Mapping) -> tuple[Any, Any, Any]:
     single = len(scales) == 1 and len(zero_points) == 1
     axis = None if single else parameters.get("quantized_dimension", 0)
     return _only(scales), _only(zero_points), axis
+
+
+def _vector(door: Door, argument: str, value: Any, array: np.ndarray) -> Any:
+    listed = isinstance(value, (list, tuple, np.ndarray))
+    entries = _read(door, argument, value, array) if listed else None
+    if np.ndim(entries) != 1:
+        door.refuse(TypeError, f"{argument} must be an array of one dimension, not {show(value)}")
+    return entries
 
 
 def _only(entries):
@@ -276,14 +288,15 @@ def _onnx_parts(name, values, scale, zero_point, axis, block_size) -> Parts:
     scale, zero_point = _onnx_array(door, "scale", scale), _onnx_array(door, "zero_point", zero_point)
     array = door.array(values, "values")
     if door.integer("block_size", block_size, 0):
-        _refuse_blocks(door, f"block_size is {block_size}")
+        _refuse_blocks(door, f"block_size is {show(block_size)}")
     axis = door.integer("axis", axis, -array.ndim if array.ndim else 0)
+    scale, zero_point = _read(door, "scale", scale, array), _read(door, "zero_point", zero_point, array)
     scale = _scale(door, scale)
     if np.ndim(scale) > 1:
         _refuse_blocks(door, f"scale has the shape {np.shape(scale)}")
     if zero_point is None:
         zero_point = 0
-    elif not isinstance(zero_point, (int, list, tuple)):
+    elif isinstance(zero_point, (np.ndarray, np.generic)):
         zero_point = door.view("zero_point", zero_point)
         if zero_point.dtype.newbyteorder("=") != array.dtype.newbyteorder("="):
             rule = f"zero_point must have the type of the values, {array.dtype}, not {zero_point.dtype}"
@@ -292,7 +305,7 @@ def _onnx_parts(name, values, scale, zero_point, axis, block_size) -> Parts:
             rule = f"zero_point must have the shape of scale, {np.shape(scale)}, not {zero_point.shape}"
             door.refuse(ValueError, rule)
     if array.dtype.name == "int32" and np.any(zero_point):
-        door.refuse(ValueError, f"int32 has no zero point other than 0 in ONNX, not {show(zero_point)}")
+        door.refuse(ValueError, f"zero_point must be 0 for values of int32 in ONNX, not {show(zero_point)}")
     if np.size(scale) == np.size(zero_point) == 1:
         scale, zero_point, axis = _scalar(scale), _scalar(zero_point), None
     return Parts(door.settle(values, array, "values"), scale, zero_point, axis)
@@ -380,8 +393,9 @@ def _torch_parts(name, values, scale, zero_point, axis) -> Parts:
     array = door.array(values, "values")
     if axis is not None:
         axis = door.integer("axis", axis, -array.ndim if array.ndim else 0)
-    scale = _scale(door, _torch_array(door, "scale", scale))
-    zero_point = 0 if zero_point is None else _torch_array(door, "zero_point", zero_point)
+    scale = _scale(door, _read(door, "scale", _torch_array(door, "scale", scale), array))
+    zero_point = _read(door, "zero_point", _torch_array(door, "zero_point", zero_point), array)
+    zero_point = 0 if zero_point is None else zero_point
     if np.ndim(scale) > 1:
         scale, zero_point, axis = _kept_axes(door, array.shape, scale, zero_point, axis)
     if axis is None:
@@ -436,9 +450,23 @@ def _refuse_blocks(door: Door, found: str):
     door.refuse(ValueError, f"{rule}; {found}")
 
 
+def _read(door: Door, argument: str, value: Any, array: np.ndarray) -> Any:
+    """Parameters of `array`: a number as it is, a regular list read once, anything else as an array."""
+    if value is None or isinstance(value, (Number, str, bytes, bytearray)):
+        return value
+    if not isinstance(value, (list, tuple, range)):
+        return door.view(argument, value)
+    entries = door.read(argument, value, most_entries(array.shape))
+    try:
+        np.ndim(entries)
+    except Exception as error:
+        door.refuse(TypeError, f"{argument} must be a number or a regular list of them, not {show(value)}", error)
+    return entries
+
+
 def _scale(door: Door, value: Any) -> Any:
     """A scale as a QuantizedTensor takes it; small floats widened, float64 only where nothing is lost."""
-    if isinstance(value, (Real, list, tuple, range, str, type(None))):
+    if isinstance(value, (Number, list, tuple, range, str, bytes, bytearray, type(None))):
         return value
     array = door.view("scale", value)
     if array.dtype.kind != "f" and array.dtype.isbuiltin != 2:

@@ -176,9 +176,7 @@ def read_input(path, name=None):
         ...
     ValueError: read_input: the name of a model ends in .tflite or .onnx, not 'notes.txt'
     """
-    path = os.fspath(path)
-    if not isinstance(name, str | None):
-        raise TypeError(f"read_input: name must be a str, not {show(name)}")
+    path, name = _file_and_input("read_input", path, name)
     readers = {".tflite": _read_litert, ".onnx": _read_onnx}
     suffix = os.path.splitext(os.fsdecode(path))[1].lower()
     if suffix not in readers:
@@ -186,6 +184,25 @@ def read_input(path, name=None):
     with open(path, "rb"):  # an OSError that names the file; not every reader has one
         pass
     return readers[suffix](path, name)
+
+
+@guarded
+def _file_and_input(function: str, path: Any, name: Any) -> tuple[str | bytes, str | None]:
+    """Check the arguments of `read_input`."""
+    door = Door(function)
+    try:
+        kept = os.fspath(path)
+    except Exception as error:
+        door.refuse(TypeError, f"path must be a str or a path, not {show(path)}", error)
+    try:
+        unusable = b"\0" in os.fsencode(kept)
+    except ValueError:  # a lone surrogate
+        unusable = True
+    if unusable:
+        door.refuse(ValueError, f"path must be a name that a file can have, not {show(path)}")
+    if not isinstance(name, (str, type(None))):
+        door.refuse(TypeError, f"name must be a str, not {show(name)}")
+    return kept, None if name is None else str.__str__(name)
 
 
 def _refuse(text, cause=None):
@@ -337,7 +354,8 @@ def _keywords(name, model: ModelInput, block_size: Any, channels: Any, data_form
     if not fitting:
         found = " or ".join(f"{size['C']} in {layout}" for layout, size in zip(layouts, sizes))
         rule = f"input {show(model.name)} of shape {axes} has {found} as its channels"
-        door.refuse(ValueError, f"{rule}, not {deep}: {show(channels)} of the frame, block_size {show(block_size)}")
+        wanted = f"{show(deep)}: {show(channels)} of the frame, block_size {show(block_size)}"
+        door.refuse(ValueError, f"{rule}, not {wanted}")
     height, width = sizes[fitting[0]]["H"], sizes[fitting[0]]["W"]
     keywords = {
         "scale": model.scale,

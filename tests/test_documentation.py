@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
@@ -141,3 +142,16 @@ def test_reference_has_the_same_arguments(name):
                 if parameter.name not in ("out", "num_threads")]
 
     assert parameters(getattr(s2dq.reference, name)) == parameters(getattr(s2dq, name))
+
+
+def test_tests_that_the_promise_names_exist():
+    """docs/reliability.md says how each part of the promise is tested."""
+    tests = Path(__file__).parent
+    page = (tests.parent / "docs" / "reliability.md").read_text()
+    files = set(re.findall(r"`tests/(test_\w+\.py)`", page))
+    named = set(re.findall(r"`(test_\w+)`", page))
+    assert len(files) > 5 and len(named) > 20
+    assert not [file for file in files if not (tests / file).exists()]
+    sources = "".join((tests / file).read_text() for file in files)
+    there = set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
+    assert named <= there, sorted(named - there)

@@ -143,12 +143,12 @@ def _check_pixel(name, up, input, factor) -> Plan:
     *lead, c, h, w = input.shape
     if up:
         if c % (r * r):
-            door.refuse(ValueError, f"number of channels {c} is not divisible by the square of {argument} {r}")
+            door.refuse(ValueError, f"number of channels {c} is not divisible by the square of {argument} {show(r)}")
         shape = (*lead, c // (r * r), h * r, w * r)
     else:
         for axis, extent in (("height", h), ("width", w)):
             if extent % r:
-                door.refuse(ValueError, f"{axis} {extent} is not divisible by {argument} {r}")
+                door.refuse(ValueError, f"{axis} {extent} is not divisible by {argument} {show(r)}")
         shape = (*lead, c * r * r, h // r, w // r)
     return door.plan(input, (r,), shape, input.ndim == 4)
 

@@ -273,7 +273,8 @@ def batch_to_space(input, block_shape, crops, name=None):
     array([[[1, 2],
             [3, 4]]])
     """
-    if isinstance(block_shape, int) and not isinstance(block_shape, bool):
+    # An int's own type, not isinstance: that asks the value's own __class__.
+    if issubclass(type(block_shape), int) and type(block_shape) is not bool:
         block_shape = (block_shape, block_shape)
     return _batch("batch_to_space", input, block_shape, "crops", crops, name)
 
