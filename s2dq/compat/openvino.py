@@ -139,7 +139,8 @@ def space_to_batch(data, block_shape, pads_begin, pads_end):
 
     Notes
     -----
-    OpenVINO 2026.4 takes a blocked batch and negative pads without a word. They mean nothing, and are refused here.
+    OpenVINO 2026.4 takes a blocked batch, which it then leaves as it is, and negative pads, which cut. Its
+    specification has neither, and they are refused here.
 
     References
     ----------
