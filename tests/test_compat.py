@@ -239,6 +239,44 @@ def test_refusals(module, name, arguments, keywords, kind, text):
     assert told == f"{module.__name__.removeprefix('s2dq.')}.{name}" and rest
 
 
+class DeviceTensor:
+    """A tensor on a CUDA device: its memory must not be asked for."""
+
+    def __dlpack__(self, **kwargs):
+        raise AssertionError("the memory of a device was asked for")
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+
+class CpuTensor(DeviceTensor):
+    """DLPack and nothing else."""
+
+    def __dlpack__(self, **kwargs):
+        return X.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+CALLS = {
+    onnx: lambda x: onnx.space_to_depth(x, 2),
+    openvino: lambda x: openvino.space_to_depth(x, "blocks_first", 2),
+    nnapi: lambda x: nnapi.space_to_depth(x, 2, nchw=True),
+    tensorflow: lambda x: tensorflow.space_to_depth(x, 2, "NCHW"),
+    tensorflow.v1: lambda x: tensorflow.v1.space_to_depth(x, 2, None, "NCHW"),
+}
+
+
+@pytest.mark.parametrize("module", CALLS)
+def test_tensors_of_other_libraries_come_in_and_those_on_devices_do_not(module):
+    expected = s2dq.space_to_depth(X, 2, "NCHW")
+    for x in (X, memoryview(X), CpuTensor()):
+        problems.same(CALLS[module](x), expected, type(x))
+    with pytest.raises(TypeError, match=r"(x|input|data) must be in CPU memory, not on DLPack device 2"):
+        CALLS[module](DeviceTensor())
+
+
 def test_refusals_cover_every_function():
     public = {(module, name) for module in (onnx, openvino, nnapi, tensorflow) for name in module.__all__
               if name not in ("v1", "space_to_batch_nd", "batch_to_space_nd") or module is nnapi}

@@ -122,7 +122,7 @@ class DaskLike:
 
 
 class ArrayMethodOnly:
-    """`__array__` alone makes a new array of who knows what: not among what SPEC accepts."""
+    """`__array__` alone makes a new array of who knows what: not among what operators accept."""
 
     def __array__(self, dtype=None, copy=None):
         return zeros(1, 4, 6, 3)

@@ -149,7 +149,7 @@ def shallow_count(row):
 
 
 def deep_count(row, volume):
-    """Channels of the source, divisible as SPEC says; of a packed one its words and `channels=`."""
+    """Channels of the source, divisible as the mode asks; of a packed one its words and `channels=`."""
     (layout, out_format, _), lanes = row["formats"], row["lanes"]
     shallow = {"one": 1, "few": 3, "more": 5}[row["count"]]
     if layout != PACKED:
