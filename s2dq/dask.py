@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import dask.array as da
 import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
 
 from s2dq import operators
 from s2dq._layout import words
@@ -259,7 +261,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
     if area == 1 or len(batch) == 1:
         return result
     parts = [_mapped(partial(batch_part, offset=k, area=area), [result], (batch, *behind), call) for k in range(area)]
-    return da.concatenate(parts, axis=0)
+    return _stacked(parts)
 
 
 def batch_to_space_nd(x, block_shape, crops):
@@ -630,9 +632,23 @@ def depth_block(block, block_id, operator, settings, margins, logical, source, b
     return getattr(operators, operator)(block.transpose(back), **given, num_threads=1)
 
 
+def _stacked(parts):
+    """Arrays of the same chunks one behind the other; unlike da.concatenate, in their own byte order."""
+    name = "stack-" + tokenize(*(part.name for part in parts))
+    count = len(parts[0].chunks[0])
+    graph = {
+        (name, k * count + place[0], *place[1:]): (part.name, *place)
+        for k, part in enumerate(parts) for place in np.ndindex(part.numblocks)
+    }  # fmt: skip
+    chunks = (parts[0].chunks[0] * len(parts), *parts[0].chunks[1:])
+    graph = HighLevelGraph.from_collections(name, graph, dependencies=parts)
+    return da.Array(graph, name, chunks, meta=parts[0]._meta)
+
+
 def batch_block(*blocks, block_id, operator, block, margins, settings):
     """One chunk of a result of space_to_batch_nd or batch_to_space_nd; of the latter, perhaps offset by offset."""
-    x = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+    # Its dtype is told: NumPy would give the machine's byte order.
+    x = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, dtype=blocks[0].dtype)
     pairs = [margin.get(k, (0, 0)) for k, margin in zip(block_id[1:], margins)]
     return getattr(operators, operator)(x, block, pairs, **settings, num_threads=1)
 

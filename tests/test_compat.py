@@ -200,6 +200,7 @@ REFUSED = [
     (nnapi, "space_to_depth", (X, 2, 1), {}, TypeError, "nchw must be a bool"),
     (nnapi, "depth_to_space", (X, 3), {}, ValueError, "channels 4 is not divisible"),
     (nnapi, "space_to_batch_nd", (X, [2], [[0, 0]]), {}, ValueError, "block_shape must be two integers"),
+    (nnapi, "space_to_batch_nd", (X, [2, 2], None), {}, TypeError, "paddings must be"),
     (nnapi, "space_to_batch_nd", (X, [2, 2], [[0, 0]]), {}, ValueError, r"paddings must have shape \[2, 2\]"),
     (nnapi, "space_to_batch_nd", (X, [2, 2], [[0, -1], [0, 0]]), {}, ValueError, "at least 0"),
     (nnapi, "batch_to_space_nd", (X, [3, 1]), {}, ValueError, "batch 2 is not divisible"),

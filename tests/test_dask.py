@@ -218,6 +218,23 @@ def test_element_types_that_are_no_numbers(dtype):
     np.testing.assert_array_equal(result.compute(), expected)
 
 
+@pytest.mark.parametrize("dtype", [">i4", "<i4", ">U2", ">M8[s]", [("a", ">i4"), ("b", "i1")]])
+def test_a_batch_in_parts_keeps_its_byte_order(dtype):
+    x = np.arange(16).astype(">i4" if isinstance(dtype, list) else dtype)
+    if isinstance(dtype, list):
+        x = np.array([(k, k) for k in range(16)], dtype)
+    x = x.reshape(4, 4)
+    deep = s2dq.space_to_batch_nd(x, [2], [[0, 0]])
+    for result, expected in (
+        (lazy.space_to_batch_nd(da.from_array(x, chunks=(1, 4)), [2], [[0, 0]]), deep),
+        (lazy.batch_to_space_nd(da.from_array(deep, chunks=(2, 2)), [2], [[0, 0]]), x),
+        (lazy.batch_to_space_nd(da.from_array(deep, chunks=(3, 1)), [2], [[0, 0]]), x),
+    ):
+        computed = result.compute()
+        assert result.dtype == computed.dtype == expected.dtype and computed.tobytes() == expected.tobytes()
+        assert all(block.compute().dtype == expected.dtype for block in result.blocks)
+
+
 def test_a_round_trip_is_the_array_with_its_chunks(rng):
     x = da.from_array(rng.integers(-128, 128, (4, 8, 12, 3), np.int8), chunks=((1, 3), (4, 4), (8, 4), 3))
     deep = lazy.space_to_depth(x, 4)

@@ -190,7 +190,7 @@ def batch_to_space_nd(input, block_shape, nchw=False):
     >>> nnapi.batch_to_space_nd(np.arange(4, dtype=np.uint8).reshape(4, 1, 1, 1), [2, 2]).ravel()
     array([0, 1, 2, 3], dtype=uint8)
     """
-    return _from_batch(*_checked_batch(_from_batch.name, input, block_shape, None, nchw))
+    return _from_batch(*_checked_batch(_from_batch.name, input, block_shape, ((0, 0), (0, 0)), nchw))
 
 
 @guarded
@@ -211,7 +211,7 @@ def _checked_batch(name, given, block_shape, paddings, nchw):
     if len(entries) != 2:
         door.refuse(ValueError, f"block_shape must be two integers, for H and W, not {show(block_shape)}")
     block = tuple(door.integer(f"block_shape[{i}]", entry, 1) for i, entry in enumerate(entries))
-    pairs = ((0, 0), (0, 0)) if paddings is None else door.pairs("paddings", paddings, 2)
+    pairs = door.pairs("paddings", paddings, 2)
     if nchw:
         block, pairs = (1, *block), ((0, 0), *pairs)
     return operand, block, pairs
