@@ -202,6 +202,11 @@ class Door:
             self.refuse(ValueError, f"{argument} must be {rule}, not {show(value)}")
         return tuple(self.integer(f"{argument}[{i}]", entry, 1) for i, entry in enumerate(entries))
 
+    def block_shape(self, value: Any) -> tuple[int, ...]:
+        """One integer for each block axis, however many."""
+        entries = self.items("block_shape", value, "a sequence of integers, one per block axis")
+        return tuple(self.integer(f"block_shape[{i}]", entry, 1) for i, entry in enumerate(entries))
+
     def pairs(self, argument: str, value: Any, count: int) -> tuple[tuple[int, int], ...]:
         """``[[start, end], ...]``, `count` rows, nothing negative."""
         rows = self.items(argument, value, f"a sequence or integer array of shape [{count}, 2]", rank=2)
@@ -646,8 +651,7 @@ def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_thread
     """Check a call of space_to_batch_nd (`to_batch`) or batch_to_space_nd; `pairs` is paddings or crops."""
     door = Door(name)
     array = door.array(x)
-    entries = door.items("block_shape", block_shape, "a sequence of integers, one per block axis")
-    block = tuple(door.integer(f"block_shape[{i}]", entry, 1) for i, entry in enumerate(entries))
+    block = door.block_shape(block_shape)
     door.context["block_shape"] = block
     dims = len(block)
     margins = door.pairs("paddings" if to_batch else "crops", pairs, dims)

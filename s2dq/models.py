@@ -228,8 +228,8 @@ def _scalar(what, scales, zero_points):
         _refuse(f"{what} has no scale")
     if not 0 < float(scales[0]) < np.inf:
         _refuse(f"{what} has the scale {float(scales[0])}, which is not above 0 and finite")
-    if np.asarray(zero_points).dtype.kind not in "iu" and len(zero_points):
-        _refuse(f"{what} has zero points of {np.asarray(zero_points).dtype}; a Preprocessor has an integer")
+    if len(zero_points) and zero_points.dtype.kind not in "iu":
+        _refuse(f"{what} has zero points of {zero_points.dtype}; a Preprocessor has an integer")
     if len(scales) != 1 or len(zero_points) > 1:
         _refuse(f"{what} has parameters per channel; a Preprocessor has one scale and one zero point")
     zero_point = int(zero_points[0]) if len(zero_points) else 0

@@ -188,8 +188,7 @@ def _check_batch(name, to_batch, x, block_shape, pairs, pad_value=None) -> Plan:
     """Check a call of space_to_batch_nd (`to_batch`) or batch_to_space_nd; `pairs` is paddings or crops."""
     door = TensorDoor(name)
     door.tensor("x", x)
-    entries = door.items("block_shape", block_shape, "a sequence of integers, one per block axis")
-    block = tuple(door.integer(f"block_shape[{i}]", entry, 1) for i, entry in enumerate(entries))
+    block = door.block_shape(block_shape)
     door.context["block_shape"] = block
     margins = door.pairs("paddings" if to_batch else "crops", pairs, len(block))
     fill = door.fill(pad_value, x.dtype)

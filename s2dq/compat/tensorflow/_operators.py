@@ -356,7 +356,7 @@ def _checked_depth(operator, tensor, block_size, data_format, name) -> tuple[np.
 def _checked_batch(operator, tensor, block_shape, margins, pairs, name) -> tuple[np.ndarray, tuple, tuple]:
     door = Door(operator)
     array = plain_array(door, "input", tensor)
-    block = blocks_of(door, block_shape)
+    block = door.block_shape(block_shape)
     pairs = door.pairs(margins, pairs, len(block))
     check_name(door, name)
     if array.ndim <= len(block):
@@ -368,7 +368,7 @@ def _checked_batch(operator, tensor, block_shape, margins, pairs, name) -> tuple
 @guarded
 def _checked_required(operator, input_shape, block_shape, base_paddings, name) -> list[tuple[int, int, int]]:
     door = Door(operator)
-    block = blocks_of(door, block_shape)
+    block = door.block_shape(block_shape)
     rule = "a sequence of integers, one per block axis"
     extents = [door.integer(f"input_shape[{i}]", extent, 0)
                for i, extent in enumerate(door.items("input_shape", input_shape, rule))]
@@ -383,12 +383,6 @@ def _checked_required(operator, input_shape, block_shape, base_paddings, name) -
         if max(start, end + missing) > _INT32_MAX:
             door.refuse(ValueError, f"paddings[{i}] [{show(start)}, {show(end + missing)}] do not fit into int32")
     return rows
-
-
-def blocks_of(door: Door, block_shape: Any) -> tuple[int, ...]:
-    """`block_shape`, one integer per block axis."""
-    entries = door.items("block_shape", block_shape, "a sequence of integers, one per block axis")
-    return tuple(door.integer(f"block_shape[{i}]", entry, 1) for i, entry in enumerate(entries))
 
 
 def check_name(door: Door, name: Any) -> None:
