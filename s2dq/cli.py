@@ -24,7 +24,6 @@ import numpy as np
 
 import s2dq
 from s2dq._layout import LAYOUTS, MODES
-from s2dq._workers import in_processes, on_cluster
 from s2dq.models import read_input
 
 FAILED, BAD_ARGUMENTS, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
@@ -120,6 +119,8 @@ def threads_of_each(args):
 def start_work(work, jobs, args):
     """An iterator that does `jobs` here, in processes or on a cluster: (number, row or failure), as they are done."""
     if args.workers is not None:
+        from s2dq._workers import in_processes
+
         return in_processes(work, jobs, args.workers)
     if args.scheduler is None:
         return ((number, work(job)) for number, job in enumerate(jobs))
@@ -129,6 +130,8 @@ def start_work(work, jobs, args):
 
 def on_scheduler(work, jobs, address):
     """As `on_cluster`, with one line for what is wrong with `address`."""
+    from s2dq._workers import on_cluster
+
     try:
         yield from on_cluster(work, jobs, address)
     except ImportError:
