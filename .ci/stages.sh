@@ -129,6 +129,8 @@ stage_debug() {
     fresh_checkout
     S2DQ_DEBUG=1 pip install -q ".[test]"
     quick_tests
+    cc -O1 -I s2dq/_micro tests/tiles.c -o tiles
+    ./tiles 20000 || [[ $? == 2 ]]  # 2: instruction sets of this machine have no such kernels
 }
 
 # The real systems, in one environment: as judges, as readers of their own files, and beside our threads and forks.

@@ -122,7 +122,7 @@ cdef extern from "_micro/tile.h" nogil:
         uint8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         const s2dq_lines *lines
     void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, const s2dq_tile *tile, const uint8_t *fill,
-                        uint8_t first, uint8_t flip, const s2dq_line *tables) noexcept
+                        uint8_t first, uint8_t flip, const s2dq_line *tables, const uint8_t *bytes) noexcept
     ctypedef void (*s2dq_tile_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
                                       const s2dq_filling *filling, const s2dq_axis *loops) noexcept nogil
     ctypedef void (*s2dq_tile_edge_runner)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
@@ -159,7 +159,7 @@ cdef extern from "_micro/dispatch.h" nogil:
         void (*flush)(s2dq_carry *carry) noexcept nogil
         int short_rows
         int (*steps)(s2dq_steps *steps, const s2dq_tile *tile) noexcept nogil
-        int lines
+        int lines, tables
         void (*map)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_tables *mapping,
                     const s2dq_axis *axes, int count) noexcept nogil
     s2dq_kernels s2dq_kernels_of(int isa) noexcept
@@ -694,7 +694,7 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *scratch
             tiling.filling = &buffers.fillings[box.number]
         elif box.tile and box.tile.fills:
             tiling.filling = &filling
-            s2dq_tile_fill(&filling, NULL, box.tile, buffers.fill, 0, 0, NULL)
+            s2dq_tile_fill(&filling, NULL, box.tile, buffers.fill, 0, 0, NULL, NULL)
         tiling.box = box
         if box.stream > 0:
             memset(&carry, 0, sizeof(carry))
@@ -879,7 +879,7 @@ cdef class Lookups:
             if box.lookup and box.tile:
                 own = <s2dq_lines *>(<uint8_t *>self.fillings + fillings) + k if box.lookup == LINE else NULL
                 s2dq_tile_fill(&self.fillings[k], own, box.tile, <const uint8_t *>PyBytes_AS_STRING(fill),
-                               <uint8_t>first, <uint8_t>flip, line + box.tab_offset // 256)
+                               <uint8_t>first, <uint8_t>flip, line + box.tab_offset // 256, &tables[box.tab_offset])
 
     def __dealloc__(self):
         free(self.fillings)
@@ -1581,7 +1581,7 @@ def tile_means():
     if KERNELS.tile == NULL:
         return None
     return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0, KERNELS.lines != 0, \
-        KERNELS.steps == NULL, KERNELS.map != NULL
+        KERNELS.steps == NULL, KERNELS.map != NULL, KERNELS.tables != 0
 
 
 def available_isas():

@@ -392,6 +392,7 @@ class Means(NamedTuple):
     lines: bool
     moves: bool = True  # whether tiles are for plain moves too
     maps: bool = False  # whether streams of bytes are looked up without tiles
+    tables: bool = False  # whether registers are for one lookup table each, where they can
 
     def for_lookup(self, lookup: str) -> "Means | None":
         return self if lookup or self.moves else None
@@ -409,7 +410,7 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
     """The segments of a box that moves as tiles; all but the first are what its row axes leave over."""
     if box.lookup:  # what looks bytes up is neither a network nor a stream
         means = means._replace(networks=False, streams=means.streams and box.lookup == "flip")
-    tile, loops = tile_of(box.axes, box.width, box.pattern, means.networks, box.lookup == "line")
+    tile, loops = tile_of(box.axes, box.width, box.pattern, means.networks, box.lookup == "line", means.tables)
     loops = list(loops)
     innermost = loops[-1] if loops else None
     size = box.width * len(box.pattern) * prod(axis.extent for axis in box.axes)

@@ -207,13 +207,15 @@ def positions(side: Side) -> dict[int, int]:
 Entry = tuple[int | None, int, int, int]
 
 
-def build(pairs: list[Entry], load: int, store: int) -> Tile | None:
+def build(pairs: list[Entry], load: int, store: int, apart: bool = False) -> Tile | None:
     """The tile that moves byte ``src`` to byte ``dst`` for every ``(src, dst, fill, table)``.
 
     Where `src` is None the byte at offset `fill` of the fill values is written. None where registers do not suffice.
     """
     src = pieces_of({pair[0] for pair in pairs if pair[0] is not None}, load)
     dst = pieces_of((pair[1] for pair in pairs), store)
+    if apart:
+        dst = by_tables(dst, {pair[1]: pair[3] for pair in pairs})
     if max(src.registers, dst.registers) > REGISTERS:
         return None
     src = in_pairs(src, dst, pairs)
@@ -240,6 +242,20 @@ def build(pairs: list[Entry], load: int, store: int) -> Tile | None:
         for (low, high, fills, tables), bits in zip(outputs, upper)
     )
     return Tile(src, dst, made)
+
+
+def by_tables(dst: Side, tables: dict[int, int]) -> Side:
+    """The pieces in an order that gives each register one lookup table, where there is one."""
+    groups: dict[int, list[int]] = {}
+    for k, (start, mask) in enumerate(zip(dst.offsets, dst.masks)):
+        own = {tables[start + bit] for bit in range(dst.width) if mask >> bit & 1}
+        if len(own) > 1:
+            return dst
+        groups.setdefault(own.pop(), []).append(k)
+    if any(len(group) % (REGISTER // dst.width) for group in groups.values()):
+        return dst
+    order = [k for group in groups.values() for k in group]
+    return Side(dst.width, tuple(dst.offsets[k] for k in order), tuple(dst.masks[k] for k in order))
 
 
 # For so many inputs and outputs, in which register the pair begins that an output comes from alone: `s2dq_pair_of`.
@@ -582,12 +598,14 @@ def tile_of(
     pattern: Pattern = ((0, 0, 0, 0),),
     networks: bool = False,
     mapped: bool = False,
+    apart: bool = False,
 ) -> tuple[Tile | Network, tuple[Loop, ...]] | None:
     """The tile program of a box: the tile, and its loops from the outermost on.
 
     At every position of the axes the box moves the granules of the pattern. The bytes of a granule count as one more
     axis, the last, where the pattern is a single granule. None where a pattern does not fit in the registers, or the
-    axes that lookup tables are counted along. `mapped` where bytes are computed on their way.
+    axes that lookup tables are counted along. `mapped` where bytes are computed on their way, `apart` where
+    registers are better for one lookup table each.
     """
     every = [*axes, Axis(width, 1, 1)]
     most = MAPPED_REGISTERS * REGISTER if mapped else TILE
@@ -599,7 +617,7 @@ def tile_of(
         if transposed and transposed.cost < shape.cost:
             tile = build_network(every, transposed)
             return tile, tuple(order_loops(loops_of(every, transposed.counts), tile))
-    tile = build(bytes_of(every, shape.counts, pattern), shape.load, shape.store)
+    tile = build(bytes_of(every, shape.counts, pattern), shape.load, shape.store, mapped and apart)
     return tile, tuple(order_loops(loops_of(every, shape.counts), tile))
 
 

@@ -271,6 +271,46 @@ def test_build_puts_registers_beside_each_other_that_an_output_comes_from(rng, i
     assert built > 10
 
 
+def planes_of_pixels(tables, store):
+    """Pixels of one byte for each of `tables`, each byte to a plane of its own, `store` bytes of each."""
+    return [
+        (pixel * len(tables) + channel, 1000 * channel + pixel, 0, table)
+        for channel, table in enumerate(tables)
+        for pixel in range(store)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tables", "store", "own"),
+    [
+        ((0, 1, 2), 64, [0, 1, 2]),
+        ((0, 1, 2) * 4, 16, [0, 1, 2]),
+        ((0, 1) * 2, 32, [0, 1]),
+        ((0,) * 8, 16, [0, 0]),
+        ((0, 1, 2), 32, None),  # a register holds two planes, and of each table there is one
+        ((0, 1, 1, 1), 32, None),
+    ],
+)
+def test_build_gives_registers_one_table_each_where_they_can_have_one(tables, store, own):
+    pairs = planes_of_pixels(tables, store)
+    tile, plain = build(pairs, 64, store, apart=True), build(pairs, 64, store)
+    expected = distinct(np.array([(dst, src) for src, dst, *_ in pairs]))
+    equal(distinct(run_of_tile(tile)), expected, str(tile))
+    by_byte = {dst: table for _, dst, _, table in pairs}
+    at = positions(tile.dst)
+    assert all(tile.outputs[place // 64].tab[place % 64] == by_byte[dst] for dst, place in at.items())
+    through = [{by_byte[dst] for dst, place in at.items() if place // 64 == k} for k in range(len(tile.outputs))]
+    if own is None:
+        assert tile == plain
+    else:
+        assert through == [{table} for table in own]
+
+
+def test_build_leaves_pieces_that_go_through_two_tables():
+    pairs = [(k, k, 0, k % 3) for k in range(192)]
+    assert build(pairs, 64, 64, apart=True) == build(pairs, 64, 64)
+
+
 def test_build_refuses_what_registers_cannot_hold():
     far_apart = [(1000 * k, k, 0, 0) for k in range(17)]
     assert build(far_apart, 16, 64) is None

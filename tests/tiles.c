@@ -2,7 +2,7 @@
  *
  *     cc -O2 -I s2dq/_micro tests/tiles.c -o tiles && ./tiles [ROUNDS [SEED]]
  *
- * Checks the kernels of the best instruction set that runs. `.ci/emulate` runs it for NEON.
+ * Checks the kernels of the best instruction set that runs: NEON, which `.ci/emulate` emulates, or AVX-512.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -21,6 +21,7 @@ static s2dq_tile tile;
 static s2dq_network network;
 static s2dq_filling filling;
 static s2dq_lines lines;
+static uint8_t tables[256][256];
 static s2dq_axis loops[S2DQ_TILE_LOOPS];
 
 /* ------------------------------------------------------------------------------------------ the plain executor */
@@ -130,16 +131,14 @@ static int draw_source(int *there)
     return count;
 }
 
-/* Pieces of the destination in any order, without overlaps. Returns from where to where they reach. */
-static int64_t draw_destination(int64_t *at, int pieces, int width)
+/* Pieces of the destination in any order, without overlaps, `pitch` bytes from one to the next. */
+static void draw_destination(int64_t *at, int pieces, int64_t pitch)
 {
-    const int gap = one_in(2) ? 0 : (int)between(1, 9);
     for (int piece = 0; piece < pieces; piece++) {
         const int other = (int)between(0, piece);
         at[piece] = at[other];
-        at[other] = piece * (width + gap) - 200;
+        at[other] = piece * pitch - 200;
     }
-    return pieces * (width + gap);
 }
 
 /* Every byte that is stored comes from one that is there, or is filled; what is not stored comes from anywhere. */
@@ -147,12 +146,13 @@ static void draw_tables(const int *there, int count)
 {
     const int width = S2DQ_REGISTER_BYTES / (int)tile.stores;
     const int scattered = one_in(6), reach = one_in(3) ? count : (int)between(1, 40);
-    const int filled = one_in(3) ? (int)between(1, 100) : 0;
     tile.mapped = kernels.lines && tile.outputs < S2DQ_REGISTERS && one_in(2);
+    const int apart = tile.mapped && one_in(2), filled = !apart && one_in(3) ? (int)between(1, 100) : 0;
     tile.fills = filled > 0;
     memset(filling.keep, 255, sizeof filling.keep);
     memset(filling.fill, tile.mapped || filled ? (int)draw() & 255 : 0, sizeof filling.fill);
     filling.lines = &lines;
+    filling.tables = tables[0];
     lines.turns = one_in(2);
     memset(lines.first, lines.turns ? 128 : 0, sizeof lines.first);
     lines.falls = one_in(2);
@@ -164,11 +164,19 @@ static void draw_tables(const int *there, int count)
     }
     for (int output = 0; output < tile.outputs; output++) {
         const int first = (int)between(0, count - 1);
+        for (int word = 0; word < S2DQ_REGISTER_BYTES && apart; word++) { /* one line for the whole output */
+            const int odd = word % 2;
+            lines.slope[output][odd][word / 2] = lines.slope[output][0][0];
+            lines.more[output][odd][word / 2] = lines.more[output][0][0];
+            lines.less[output][odd][word / 2] = lines.less[output][0][0];
+        }
         for (int lane = 0; lane < S2DQ_REGISTER_BYTES; lane++) {
+            tile.tab[output][lane] = (uint8_t)(output * S2DQ_REGISTER_BYTES + (apart ? 0 : lane));
             const int near = scattered ? lane % 16 * (count / 16) : (int)between(0, reach - 1);
             const int stored = tile.dst_mask[output * tile.stores + lane / width] >> lane % width & 1;
             int from = there[(first + near) % count];
             if (between(0, 99) < filled) filling.keep[output][lane] = 0, filling.fill[output][lane] = (uint8_t)draw();
+            tile.fill[output][lane] = filling.keep[output][lane] ? -1 : 0;
             if (!stored || !filling.keep[output][lane]) from = (int)between(0, S2DQ_REGISTER_BYTES * tile.inputs - 1);
             if (from >= 2 * S2DQ_REGISTER_BYTES) {
                 tile.upper[output] |= 1ULL << lane;
@@ -180,9 +188,30 @@ static void draw_tables(const int *there, int count)
     }
 }
 
-static void draw_loops(int64_t span)
+/* What the lines come to, in the tables that outputs have to themselves. */
+static void draw_bytes(void)
 {
-    for (int k = S2DQ_TILE_LOOPS - 1; k >= 0; k--) {
+    for (int output = 0; output < tile.outputs && tile.mapped && tile.apart; output++)
+        for (int value = 0; value < 256; value++)
+            tables[tile.own[output]][value] =
+                plain_line(value, output, tile.own[output] % S2DQ_REGISTER_BYTES) ^ filling.fill[output][0];
+}
+
+/* Loops that store nothing twice, but for turns that go back, and the pieces of the destination. In half of the cases
+ * the innermost loop stores each piece right behind that of the turn before. */
+static void draw_loops(int64_t *at, int pieces, int width)
+{
+    const int adjacent = one_in(2), gap = one_in(2) ? 0 : (int)between(1, 9);
+    memset(loops, 0, sizeof loops);
+    loops[2].extent = between(1, 19);
+    loops[2].dst = width;
+    loops[2].src = between(-150, 150);
+    if (loops[2].extent > 1 && one_in(2)) loops[2].src_back = between(-100, 100);
+    if (loops[2].extent > 1 && one_in(2)) loops[2].dst_back = between(0, width - 1);
+    const int64_t pitch = adjacent ? loops[2].extent * width + gap : width + gap;
+    int64_t span = pieces * pitch;
+    draw_destination(at, pieces, pitch);
+    for (int k = S2DQ_TILE_LOOPS - 1 - adjacent; k >= 0; k--) {
         const int64_t extent = one_in(3) ? between(1, 19) : between(1, 5);
         memset(&loops[k], 0, sizeof loops[k]);
         loops[k].extent = extent * span > ARENA / 2 ? 1 : extent;
@@ -204,9 +233,12 @@ static void draw_tile(void)
     tile.stores = 1 << between(0, 2);
     tile.far = one_in(2);
     const int pieces = (int)(tile.outputs * tile.stores), width = S2DQ_REGISTER_BYTES / (int)tile.stores;
-    for (int piece = 0; piece < pieces; piece++) tile.dst_mask[piece] = draw_mask(width);
-    draw_loops(draw_destination(tile.dst, pieces, width));
+    const int full = one_in(2);
+    for (int piece = 0; piece < pieces; piece++) tile.dst_mask[piece] = full ? ~0ULL >> (64 - width) : draw_mask(width);
+    draw_loops(tile.dst, pieces, width);
     draw_tables(there, draw_source(there));
+    s2dq_tile_choose(&tile);
+    draw_bytes();
 }
 
 static void draw_network(void)
@@ -217,8 +249,7 @@ static void draw_network(void)
     network.stores = 1 << between(0, 2);
     network.far = one_in(2);
     for (int piece = 0; piece < S2DQ_NET_REGISTERS * network.loads; piece++) network.src[piece] = between(-5000, 5000);
-    draw_loops(draw_destination(network.dst, (int)(S2DQ_NET_REGISTERS * network.stores),
-                                S2DQ_REGISTER_BYTES / (int)network.stores));
+    draw_loops(network.dst, (int)(S2DQ_NET_REGISTERS * network.stores), S2DQ_REGISTER_BYTES / (int)network.stores);
     for (int level = 0; level < network.levels; level++)
         for (int k = 0; k < 2 * S2DQ_REGISTER_BYTES; k++)
             network.table[level][k / S2DQ_REGISTER_BYTES][k % S2DQ_REGISTER_BYTES] =
@@ -317,13 +348,14 @@ int main(int argc, char **argv)
     int isa = S2DQ_ISA_COUNT - 1;
     while (isa > 0 && !s2dq_isa_runs(isa)) isa--;
     kernels = s2dq_kernels_of(isa);
-    if (!kernels.tile || !kernels.edge || !kernels.network) {
+    const int networks = isa == S2DQ_ISA_NEON; /* that of AVX-512 knows beforehand what most of the tables say */
+    if (!kernels.tile || !kernels.edge || (networks && !kernels.network)) {
         printf("tiles: no such kernels for %s\n", s2dq_isa_name(isa));
         return 2;
     }
     state = 88172645463325252ULL ^ (uint64_t)seed * 0x9E3779B97F4A7C15ULL;
     for (long k = 0; k < rounds; k++) {
-        const enum kind kind = one_in(4) ? NETWORK : one_in(3) ? EDGE : LOOPS;
+        const enum kind kind = networks && one_in(4) ? NETWORK : one_in(3) ? EDGE : LOOPS;
         if (kind == NETWORK)
             draw_network();
         else

@@ -119,6 +119,17 @@ S2DQ_512_INLINE __m512i s2dq_512_map(__m512i value, const s2dq_512_lines *own)
     return _mm512_ternarylogic_epi64(even, odd, upper, S2DQ_512_SELECT);
 }
 
+/* Bytes through the table that four registers hold. */
+S2DQ_512_INLINE __m512i s2dq_512_look_up(__m512i value, const __m512i *table)
+{
+    const __m512i low = _mm512_permutex2var_epi8(table[0], value, table[1]);
+    const __m512i high = _mm512_permutex2var_epi8(table[2], value, table[3]);
+    return _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(value), high);
+}
+
+/* How bytes of a tile are mapped: by the lines of each, or all bytes of an output by its one table. */
+enum { S2DQ_512_LINES = 1, S2DQ_512_TABLES };
+
 /* Output k of a tile whose inputs are in registers. */
 S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, int k, __m512i table, __mmask64 upper, int inputs,
                                         int outputs, int way)
@@ -133,11 +144,43 @@ S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, int k, __m512i table,
     return _mm512_mask_mov_epi8(value, upper, _mm512_permutex2var_epi8(in[2], table, in[3]));
 }
 
+/* As s2dq_512_store: the pieces of one turn each before those of the next, which lie right behind them. Shuffles are
+ * cheaper than stores of less than half a register. */
+S2DQ_512_INLINE void s2dq_512_store_two(uint8_t *dst, const int64_t *at, int stores, __m512i value, __m512i next)
+{
+    const __m512i first = stores == 2 ? _mm512_setr_epi64(0, 1, 2, 3, 8, 9, 10, 11)
+                                      : _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    const __m512i second = _mm512_or_si512(first, _mm512_set1_epi64(4));
+    const __m512i a = _mm512_permutex2var_epi64(value, first, next);
+    const __m512i b = _mm512_permutex2var_epi64(value, second, next);
+    if (stores == 2) {
+        _mm512_storeu_si512(dst + at[0], a);
+        _mm512_storeu_si512(dst + at[1], b);
+    } else {
+        _mm256_storeu_si256((__m256i *)(dst + at[0]), _mm512_castsi512_si256(a));
+        _mm256_storeu_si256((__m256i *)(dst + at[1]), _mm512_extracti64x4_epi64(a, 1));
+        _mm256_storeu_si256((__m256i *)(dst + at[2]), _mm512_castsi512_si256(b));
+        _mm256_storeu_si256((__m256i *)(dst + at[3]), _mm512_extracti64x4_epi64(b, 1));
+    }
+}
+
 static const uint8_t s2dq_512_places[S2DQ_REGISTER_BYTES] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
     16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
     32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
     48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+
+/* The same, through its lines and with its fill values, or through its table. */
+S2DQ_512_INLINE __m512i s2dq_512_filled(const __m512i *in, int k, __m512i table, __mmask64 upper, int inputs,
+                                        int outputs, int way, const s2dq_512_lines *own, const __m512i (*bytes)[4],
+                                        int mapped, const __m512i *keep, const __m512i *fill, int fills)
+{
+    __m512i value = s2dq_512_output(in, k, table, upper, inputs, outputs, way);
+    if (mapped == S2DQ_512_TABLES) return s2dq_512_look_up(value, bytes[k]);
+    if (mapped) value = s2dq_512_map(value, &own[k]);
+    if (fills) return _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
+    return mapped ? _mm512_xor_si512(value, fill[0]) : value;
+}
 
 /* All turns of the loops. The counts of registers and pieces are constants wherever this is inlined, and so are
  * `kind`, whether anything is filled in, and whether lines are fetched ahead: what is not done takes no registers. */
@@ -151,6 +194,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     __m512i table[S2DQ_REGISTERS], keep[S2DQ_REGISTERS], fill[S2DQ_REGISTERS];
     __mmask64 upper[S2DQ_REGISTERS];
     s2dq_512_lines own[S2DQ_REGISTERS];
+    __m512i bytes[S2DQ_REGISTERS][4];
     for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
     for (int k = 0; k < outputs * stores; k++) dst_at[k] = tile->dst[k], dst_mask[k] = tile->dst_mask[k];
     for (int k = 0; k < outputs; k++) {
@@ -158,7 +202,9 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         upper[k] = tile->upper[k];
         keep[k] = _mm512_loadu_si512(filling->keep[k]);
         fill[k] = _mm512_loadu_si512(filling->fill[k]);
-        if (mapped) own[k] = s2dq_512_lines_of(filling->lines, k);
+        if (mapped == S2DQ_512_LINES) own[k] = s2dq_512_lines_of(filling->lines, k);
+        for (int part = 0; part < 4 && mapped == S2DQ_512_TABLES; part++)
+            bytes[k][part] = _mm512_loadu_si512(filling->tables + tile->own[k] * 256 + part * S2DQ_REGISTER_BYTES);
     }
     /* A sequence fills one line after the other: each from the end of the register before and the start of the next. */
     const int started = (int)((uintptr_t)(dst + dst_at[0]) & (S2DQ_REGISTER_BYTES - 1));
@@ -172,6 +218,12 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     const int64_t dst_middle = loops[1].dst - loops[2].extent * loops[2].dst + loops[2].dst_back;
     const int64_t src_outer = loops[0].src - loops[1].extent * loops[1].src + loops[1].src_back;
     const int64_t dst_outer = loops[0].dst - loops[1].extent * loops[1].dst + loops[1].dst_back;
+    /* Two turns at once, where what they store lies side by side and lines leave the registers for it. They begin where
+     * few of the stores reach into a second line; the last turn may be moved back. */
+    const int by_two = kind == S2DQ_TILE_PLAIN && stores > 1 && !fills && mapped != S2DQ_512_LINES;
+    const int64_t piece = S2DQ_REGISTER_BYTES / stores;
+    const int joins = by_two && loops[2].dst == piece;
+    const int64_t alone = joins ? 1 + (loops[2].src_back != 0 || loops[2].dst_back != 0) : loops[2].extent;
     const uint8_t *s = src;
     uint8_t *d = dst;
     for (int64_t i = loops[0].extent; i > 0; i--, s += src_outer, d += dst_outer) {
@@ -191,6 +243,33 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                     for (int k = 0; k < inputs * loads; k += loads)
                         _mm_prefetch((const char *)(s + src_at[k] + fetch), _MM_HINT_T0);
                 }
+                if (by_two && left > alone && !((uintptr_t)(d + dst_at[0]) & piece)) {
+                    __m512i next[S2DQ_REGISTERS];
+                    if (loads <= 2 && far) {
+#pragma GCC unroll 4
+                        for (int k = 0; k < inputs * loads; k += loads)
+                            _mm_prefetch((const char *)(s + loops[2].src + src_at[k] + fetch), _MM_HINT_T0);
+                    }
+#pragma GCC unroll 4
+                    for (int k = 0; k < inputs; k++) {
+                        in[k] = s2dq_512_load(s, src_at + k * loads, loads);
+                        next[k] = s2dq_512_load(s + loops[2].src, src_at + k * loads, loads);
+                        S2DQ_512_LOADED(in[k]);
+                        S2DQ_512_LOADED(next[k]);
+                    }
+#pragma GCC unroll 4
+                    for (int k = 0; k < outputs; k++) {
+                        const __m512i value = s2dq_512_filled(in, k, table[k], upper[k], inputs, outputs, way, own,
+                                                              bytes, mapped, keep, fill, fills);
+                        const __m512i behind = s2dq_512_filled(next, k, table[k], upper[k], inputs, outputs, way, own,
+                                                               bytes, mapped, keep, fill, fills);
+                        s2dq_512_store_two(d, dst_at + k * stores, stores, value, behind);
+                    }
+                    s += 2 * loops[2].src;
+                    d += 2 * loops[2].dst;
+                    left--;
+                    continue;
+                }
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
 #pragma GCC unroll 4
                 for (int k = 0; k < inputs; k++) {
@@ -199,10 +278,8 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 }
 #pragma GCC unroll 4
                 for (int k = 0; k < outputs; k++) {
-                    __m512i value = s2dq_512_output(in, k, table[k], upper[k], inputs, outputs, way);
-                    if (mapped) value = s2dq_512_map(value, &own[k]);
-                    if (fills) value = _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
-                    else if (mapped) value = _mm512_xor_si512(value, fill[0]);
+                    const __m512i value = s2dq_512_filled(in, k, table[k], upper[k], inputs, outputs, way, own, bytes,
+                                                          mapped, keep, fill, fills);
                     if (kind == S2DQ_TILE_SEQUENCE) {
                         const __m512i whole = _mm512_permutex2var_epi8(before, turn, value);
                         if (unwritten != ~0ULL)
@@ -387,6 +464,13 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     {                                                                                                           \
         s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_MASKED, 1, tile->far != 0, 1); \
     }
+#define S2DQ_512_TABLED_RUNNER(I, L, O, S)                                                                          \
+    S2DQ_512 static void s2dq_512_tabled_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,      \
+                                                      const s2dq_filling *filling, const s2dq_axis *loops)          \
+    {                                                                                                               \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, 0, tile->far != 0,    \
+                     S2DQ_512_TABLES);                                                                              \
+    }
 #define S2DQ_512_MAPPED_WAY(NAME, I, L, O, S, WAY)                                                               \
     S2DQ_512 static void s2dq_512_mapped_##NAME##_##I##L##O##S(uint8_t *dst, const uint8_t *src,                 \
                                                                const s2dq_tile *tile, const s2dq_filling *filling, \
@@ -430,6 +514,7 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
 
 S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_RUNNER)
 S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_RUNNER)
+S2DQ_512_EACH_MAPPED(S2DQ_512_TABLED_RUNNER)
 S2DQ_512_EACH_MAPPED_PAIRED(S2DQ_512_MAPPED_PAIRED_RUNNER)
 S2DQ_512_MAPPED_WAY(same, 1, 1, 1, 1, S2DQ_SAME)
 S2DQ_512_MAPPED_WAY(same, 2, 1, 2, 1, S2DQ_SAME)
@@ -451,6 +536,7 @@ enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_MASKED, S2DQ_512_FILLED, S2DQ_512_K
 #define S2DQ_512_IN_TURN_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_PAIRED_IN_TURN, in_turn, I, L, O, S)
 #define S2DQ_512_MAPPED_ENTRY(I, L, O, S)                                                                  \
     [I - 1][L / 2][O - 1][S / 2] = {s2dq_512_mapped_##I##L##O##S, s2dq_512_mapped_mask_##I##L##O##S},
+#define S2DQ_512_TABLED_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1][S / 2] = s2dq_512_tabled_##I##L##O##S,
 #define S2DQ_512_MAPPED_PAIRED_ENTRY(I, L, O, S) [I - 3][L / 2][O - 2][S / 2] = s2dq_512_mapped_paired_##I##L##O##S,
 #define S2DQ_512_STREAM_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_mixed_stream_##I##L##O##S,
 #define S2DQ_512_SEQUENCE_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_mixed_sequence_##I##L##O##S,
@@ -460,6 +546,7 @@ static const s2dq_tile_runner s2dq_512_runners[S2DQ_WAYS][4][3][4][3][S2DQ_512_K
         S2DQ_512_EACH_IN_TURN(S2DQ_512_IN_TURN_ENTRY)};
 static const s2dq_tile_runner s2dq_512_mapped[4][3][3][3][2] = {
     S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_ENTRY)};
+static const s2dq_tile_runner s2dq_512_tabled[4][3][3][3] = {S2DQ_512_EACH_MAPPED(S2DQ_512_TABLED_ENTRY)};
 static const s2dq_tile_runner s2dq_512_mapped_paired[2][3][2][3] = {
     S2DQ_512_EACH_MAPPED_PAIRED(S2DQ_512_MAPPED_PAIRED_ENTRY)};
 static const s2dq_tile_runner s2dq_512_mapped_same[3] = {s2dq_512_mapped_same_1111, s2dq_512_mapped_same_2121,
@@ -514,13 +601,11 @@ S2DQ_512 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_
 /* Bytes through one table, which four registers hold. */
 S2DQ_512 static void s2dq_512_lookup_run(uint8_t *dst, const uint8_t *src, const uint8_t *table, int64_t width)
 {
-    const __m512i a = _mm512_loadu_si512(table), b = _mm512_loadu_si512(table + 64);
-    const __m512i c = _mm512_loadu_si512(table + 128), d = _mm512_loadu_si512(table + 192);
+    __m512i own[4];
+    for (int k = 0; k < 4; k++) own[k] = _mm512_loadu_si512(table + k * S2DQ_REGISTER_BYTES);
     for (int64_t k = 0; k < width; k += 64) {
         const __mmask64 mask = width - k < 64 ? ~0ULL >> (64 - (width - k)) : ~0ULL;
-        const __m512i value = _mm512_maskz_loadu_epi8(mask, src + k);
-        const __m512i low = _mm512_permutex2var_epi8(a, value, b), high = _mm512_permutex2var_epi8(c, value, d);
-        _mm512_mask_storeu_epi8(dst + k, mask, _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(value), high));
+        _mm512_mask_storeu_epi8(dst + k, mask, s2dq_512_look_up(_mm512_maskz_loadu_epi8(mask, src + k), own));
     }
 }
 
@@ -544,6 +629,8 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
     int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
         if (tile->dst_mask[k] != full) kind = S2DQ_512_MASKED;
+    if (tile->mapped && tile->apart && kind <= S2DQ_512_FAR)
+        return s2dq_512_tabled[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2];
     if (tile->mapped && tile->same && !tile->fills) return s2dq_512_mapped_same[tile->outputs - 1];
     if (tile->mapped && tile->way == S2DQ_PAIRED && kind <= S2DQ_512_FAR)
         return s2dq_512_mapped_paired[tile->inputs - 3][tile->loads / 2][tile->outputs - 2][tile->stores / 2];

@@ -40,8 +40,8 @@ typedef struct {
     int short_rows;
     /* What tiles run that are for lookups alone (see avx2_tile.h), or NULL. */
     int (*steps)(s2dq_steps *steps, const s2dq_tile *tile);
-    /* Whether tiles may be mapped. */
-    int lines;
+    /* Whether tiles may be mapped, and whether they are quicker where each register goes through one table. */
+    int lines, tables;
 } s2dq_kernels;
 
 static s2dq_kernels s2dq_kernels_of(int isa)
@@ -71,6 +71,7 @@ static s2dq_kernels s2dq_kernels_of(int isa)
         kernels.flush = s2dq_512_flush;
         kernels.short_rows = 1;
         kernels.lines = 1;
+        kernels.tables = 1;
     }
 #elif defined(S2DQ_ARM)
     if (isa == S2DQ_ISA_NEON) {

@@ -40,6 +40,8 @@ typedef struct {
     uint8_t table[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
     int64_t way;
     int64_t same; /* whether all outputs are the inputs, byte for byte, stored in full */
+    int64_t apart; /* whether the bytes of an output all go through one lookup table, which is that of `own` */
+    uint8_t own[S2DQ_REGISTERS];
     uint8_t pair[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
     const struct s2dq_steps *steps; /* of the instruction sets that run those, see avx2_tile.h */
 } s2dq_tile;
@@ -88,13 +90,29 @@ static inline int s2dq_tile_same(const s2dq_tile *tile)
     return 1;
 }
 
-/* OUT: `table`, `way`, `same`, `pair`. */
+/* OUT: `own`. Returns 0 if an output goes through more than one table. */
+static inline int s2dq_tile_apart(s2dq_tile *tile)
+{
+    for (int k = 0; k < tile->outputs; k++) {
+        int found = 0;
+        for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
+            if (!s2dq_tile_wants(tile, k, i)) continue;
+            if (found && tile->own[k] != tile->tab[k][i]) return 0;
+            tile->own[k] = tile->tab[k][i];
+            found = 1;
+        }
+    }
+    return 1;
+}
+
+/* OUT: `table`, `way`, `same`, `apart`, `own`, `pair`. */
 static inline void s2dq_tile_choose(s2dq_tile *tile)
 {
     for (int k = 0; k < tile->outputs; k++)
         for (int i = 0; i < S2DQ_REGISTER_BYTES; i++)
             tile->table[k][i] = tile->upper[k] >> i & 1 ? tile->high[k][i] : tile->low[k][i];
     tile->same = s2dq_tile_same(tile);
+    tile->apart = s2dq_tile_apart(tile);
     tile->way = S2DQ_MIXED;
     for (int way = S2DQ_PAIRED; way < S2DQ_WAYS && tile->inputs > 2 && tile->outputs > 1 && !tile->way; way++)
         if (s2dq_tile_pair(tile, way)) tile->way = way;
@@ -145,6 +163,7 @@ typedef struct {
 typedef struct {
     uint8_t keep[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES], fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
     const s2dq_lines *lines; /* through which they go before, where the tile is mapped */
+    const uint8_t *tables;   /* what comes of all that, 256 bytes of each table */
 } s2dq_filling;
 
 /* OUT: the lines of place `i` of register k. */
@@ -158,11 +177,13 @@ static inline void s2dq_put_line(s2dq_lines *lines, int k, int i, const s2dq_lin
 }
 
 /* OUT: what becomes of the bytes of a tile: fill values where it says so, elsewhere its bytes, through the lines of
- * their tables (where `lines` is given) with the bits of `first` turned before and those of `flip` behind. */
+ * their tables (where `lines` is given) with the bits of `first` turned before and those of `flip` behind; `bytes` are
+ * the tables themselves. */
 static inline void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, const s2dq_tile *tile, const uint8_t *fill,
-                                  uint8_t first, uint8_t flip, const s2dq_line *tables)
+                                  uint8_t first, uint8_t flip, const s2dq_line *tables, const uint8_t *bytes)
 {
     filling->lines = lines;
+    filling->tables = bytes;
     if (lines) {
         lines->falls = 0;
         lines->turns = first != 0;
