@@ -20,10 +20,15 @@ class ToModelInput:
     def __call__(self, batch):
         frames = batch[self.column]  # read-only, in Ray's shared memory: it is read in place and never written
         if frames.dtype == object:  # frames of several sizes: an array of arrays
-            tensor = np.concatenate([self.pre(frame) for frame in frames])
+            tensor = np.concatenate([self.pre(frame) for frame in frames] or [self.nothing()])
         else:
             tensor = self.pre(frames)
         return {**batch, self.column: tensor}
+
+    def nothing(self):
+        """The result for no frames: of the shape that `size` and RGB frames have, for there is none to tell it."""
+        frames = np.zeros((0, 0, 0, 3), np.uint8)
+        return self.pre(np.moveaxis(frames, 3, 1) if self.pre.input_format == "NCHW" else frames)
 
 
 def main(folder, out):

@@ -63,6 +63,29 @@ class Call(NamedTuple):
     num_threads: int
 
 
+class Caller(str):
+    """A function's name, and what its caller calls the arguments: here as s2dq itself does.
+
+    What knows an adapter's arguments by s2dq's names, after they have been translated, asks here how to speak of them.
+    """
+
+    def argument(self, name: str) -> str | None:
+        """The caller's name of an argument; None for one that the caller has not."""
+        return name
+
+    def block_shape(self, block: tuple[int, ...]) -> Any:
+        """`block` as the caller gave it."""
+        return block
+
+    def block_entry(self, i: int) -> str:
+        """The block of axis ``i + 1``."""
+        return f"block_shape[{i}]"
+
+    def crop(self, i: int, start: Any, end: Any) -> str:
+        """What is taken from both ends of axis ``i + 1``, with its values."""
+        return f"crops[{i}] [{show(start)}, {show(end)}]"
+
+
 class Refusal(Exception):
     """A finished message on its way to the door's edge; never leaves this module."""
 
@@ -99,6 +122,7 @@ class Door:
 
     def __init__(self, name: str):
         self.name = name
+        self.caller = name if isinstance(name, Caller) else Caller(name)
         self.context: dict[str, Any] = {}
 
     def refuse(self, kind: type[Exception], text: str, cause: BaseException | None = None) -> NoReturn:
@@ -106,12 +130,19 @@ class Door:
         context = ", ".join(f"{key}={show(value)}" for key, value in self.context.items())
         raise Refusal(kind, f"{self.name}: {text}" + (f" ({context})" if context else ""), cause)
 
+    def note(self, argument: str, value: Any) -> None:
+        """Let messages repeat an argument, if the caller has it."""
+        known = self.caller.argument(argument)
+        if known is not None:
+            self.context[known] = value
+
     # ------------------------------------------------------------------------------------------- scalars
 
     def integer(self, argument: str, value: Any, least: int) -> int:
         """An integer of at least `least`; bools are not integers here."""
         if isinstance(value, (bool, np.bool_)):
             self.refuse(TypeError, f"{argument} must be an integer, not {show(value)}")
+        self.present(argument, value)
         try:
             number = int.__pos__(operator.index(value))
         except Exception as error:
@@ -251,9 +282,7 @@ class Door:
             return value if kind is np.ndarray else np.ndarray.view(value, np.ndarray)
         if issubclass(kind, (np.datetime64, np.timedelta64)):  # their buffers are bytes
             return np.array(value)
-        if hasattr(kind, "__dask_graph__"):
-            rule = f"{argument} is a lazy Dask collection ({kind.__name__}), and nothing is computed behind your back"
-            self.refuse(TypeError, f"{rule}; call .compute() first, or use s2dq.dask")
+        self.present(argument, value, "call .compute() first, or use s2dq.dask")
         cause = None
         if hasattr(kind, "__dlpack__"):
             array, cause = self._from_dlpack(argument, value)
@@ -270,7 +299,14 @@ class Door:
         except Exception as error:
             cause = error
         rule = f"{argument} must be an array that NumPy can view in place (ndarray, buffer, CPU DLPack, "
-        self.refuse(TypeError, f"{rule}__array_interface__), not {kind.__name__}", cause)
+        self.refuse(TypeError, f"{rule}__array_interface__), not {kind.__name__}{_way_out(kind, value)}", cause)
+
+    def present(self, argument: str, value: Any, way_out: str = "call .compute() first") -> None:
+        """Refuse what would have to be computed first."""
+        kind = type(value)
+        if hasattr(kind, "__dask_graph__"):
+            rule = f"{argument} is a lazy Dask collection ({kind.__name__}), and nothing is computed behind your back"
+            self.refuse(TypeError, f"{rule}; {way_out}")
 
     def _from_dlpack(self, argument: str, value: Any) -> tuple[np.ndarray | None, Exception | None]:
         try:
@@ -281,6 +317,12 @@ class Door:
         if device != _DLPACK_CPU:
             rule = f"{argument} must be in CPU memory, not on DLPack device {show(device)}"
             self.refuse(TypeError, f"{rule}; move it to the CPU first")
+        for question, obstacle in _OBSTACLES.items():
+            answer = getattr(value, question, False)
+            if (answer() if callable(answer) else answer) is True:
+                self.refuse(TypeError, f"{argument} {obstacle}")
+        if getattr(getattr(value, "dtype", None), "name", None) == "string":
+            return None, None  # TensorFlow ends the process where it should refuse
         try:
             return np.from_dlpack(value), None
         except MemoryError:
@@ -370,6 +412,7 @@ class Door:
         It must equal its value in the dtype: integers exactly, floats after rounding to a finite number.
         """
         held = _zero(dtype)
+        self.present(argument, value)
         if dtype.kind == "O":
             held[()] = value
             return held
@@ -525,6 +568,27 @@ def _holds_entries(value: Any) -> bool:
         return hasattr(type(value), "__dlpack__")
 
 
+# What a tensor of PyTorch says of itself that its bytes do not show, or that keeps them back.
+_OBSTACLES = {
+    "requires_grad": "requires a gradient, which would be lost; .detach() it first, or use s2dq.compat.torch",
+    "is_conj": "is the conjugate of what its memory holds; call .resolve_conj() first",
+    "is_neg": "is the negative of what its memory holds; call .resolve_neg() first",
+    "is_sparse": "is sparse; call .to_dense() first",
+    "is_quantized": "is a quantized tensor; s2dq.interop.from_torch reads it",
+}
+
+
+def _way_out(kind: type, value: Any) -> str:
+    """What to do with a tensor of an element type that NumPy lacks, or one that shows its memory to nobody."""
+    if str(kind.__module__).partition(".")[0] == "torch":
+        rule = "s2dq.compat.torch takes all that PyTorch has, .view(dtype) makes integers of them"
+    elif callable(getattr(kind, "numpy", None)):
+        rule = ".numpy() may make one of it"
+    else:
+        return ""
+    return f" of {show(getattr(value, 'dtype', None))}; {rule}"
+
+
 class Interface:
     """Shows NumPy an array interface that was read once, and keeps its owner alive."""
 
@@ -557,29 +621,16 @@ def depth_call(
 ) -> Call:
     """Check a call of space_to_depth (`to_depth`) or depth_to_space; `pairs` is paddings or crops."""
     door = Door(name)
-    array = door.array(x)
-    # Adapters may come with a layout that users have no name for.
-    own = type(data_format) is Layout
-    source = data_format if own else LAYOUTS[door.choice("data_format", data_format, LAYOUTS)]
-    door.context["data_format"] = source.name
-    target = source
-    if out_format is not None:
-        target = LAYOUTS[door.choice("out_format", out_format, LAYOUTS)]
-        door.context["out_format"] = target.name
-    mode = door.choice("mode", mode, MODES)
-    block = door.block_sizes("block_size", block_size, source.spatial)
-    lanes = door.integer("vect", vect, 1)
+    argument = door.caller.argument("x")
+    array = door.array(x, argument)
+    source, target, mode, block, lanes, given = depth_arguments(
+        door, to_depth, block_size, data_format, mode, out_format, vect, pairs)
+    margins = ((0, 0),) * len(block) if given is None else given
     wanted = door.threads(num_threads)
-    if len(target.spatial) != len(source.spatial):
-        rule = "out_format must have as many spatial axes as data_format"
-        door.refuse(ValueError, f"{rule}, not {target.name} for {source.name}")
-    margins = ((0, 0),) * len(block)
-    if pairs is not None:
-        margins = door.pairs("paddings" if to_depth else "crops", pairs, len(block))
     zero = _zero(array.dtype)
     pad = zero if pad_value is None else door.element("pad_value", pad_value, array.dtype)
     logical = None if channels is None else door.integer("channels", channels, 0)
-    array = door.settle(x, array)
+    array = door.settle(x, array, argument)
     sizes = depth_sizes(door, to_depth, array, block_size, block, source, out_format, target, lanes, logical, margins)
     door.size(sizes.shape, array.dtype)
     result, view = door.result(out, sizes.shape, array)
@@ -590,6 +641,36 @@ def depth_call(
         src_lanes=sizes.src_lanes, dst_lanes=sizes.dst_lanes, dst_shape=sizes.shape,
     )  # fmt: skip
     return Call(array, problem, view, result, zero, pad, wanted)
+
+
+class DepthArguments(NamedTuple):
+    """The checked arguments of a depth operator that any kind of tensor has; `margins` None where nothing is said."""
+
+    source: Layout
+    target: Layout
+    mode: str
+    block: tuple[int, ...]
+    lanes: int
+    margins: tuple[tuple[int, int], ...] | None
+
+
+def depth_arguments(door, to_depth, block_size, data_format, mode, out_format, vect, pairs) -> DepthArguments:
+    """Check the arguments of a depth operator as far as they do not depend on the tensor."""
+    # Adapters may come with a layout that users have no name for.
+    own = type(data_format) is Layout
+    source = target = data_format if own else LAYOUTS[door.choice("data_format", data_format, LAYOUTS)]
+    door.note("data_format", source.name)
+    if out_format is not None:
+        target = LAYOUTS[door.choice("out_format", out_format, LAYOUTS)]
+        door.note("out_format", target.name)
+    mode = door.choice("mode", mode, MODES)
+    block = door.block_sizes("block_size", block_size, source.spatial)
+    lanes = door.integer("vect", vect, 1)
+    if len(target.spatial) != len(source.spatial):
+        rule = "out_format must have as many spatial axes as data_format"
+        door.refuse(ValueError, f"{rule}, not {target.name} for {source.name}")
+    margins = None if pairs is None else door.pairs("paddings" if to_depth else "crops", pairs, len(block))
+    return DepthArguments(source, target, mode, block, lanes, margins)
 
 
 class DepthSizes(NamedTuple):
@@ -615,28 +696,31 @@ def depth_sizes(
     sizes = _axes(door, x, source)
     words_to_words = source.packed and target.packed
     if words_to_words and x.dtype.itemsize != 1:
-        rule = "x must have an 8-bit dtype where words go in and words come out"
+        rule = f"{door.caller.argument('x')} must have an 8-bit dtype where words go in and words come out"
         door.refuse(TypeError, f"{rule}, not {x.dtype}")
     # Without a word about the destination's lanes the words stay as they are.
     src_lanes = sizes["v"] if source.packed else 0
     dst_lanes = (src_lanes if source.packed and out_format is None and lanes == 4 else lanes) if target.packed else 0
     count = _channels(door, sizes, logical)
 
-    area = prod(block)
+    area, divisor = prod(block), f"{door.caller.argument('block_size')} {show(block_size)}"
     extents = [sizes[axis] for axis in source.spatial]
     axes = [spatial_word(axis) for axis in source.spatial]
     if to_depth:
         shallow, result_channels = count, count * area
-        blocks = _cut(door, extents, block, margins, axes, [f"block_size {show(block_size)}"] * len(block))
+        blocks = _cut(door, extents, block, margins, axes, [divisor] * len(block))
         space, result_extents = extents, blocks
     else:
         if count % area or (words_to_words and sizes["cb"] % area):
             amount = f"words {sizes['cb']}" if words_to_words else f"channels {count}"
-            rule = f"number of {amount} is not divisible by block_size {show(block_size)} (block area {show(area)})"
-            door.refuse(ValueError, rule)
+            door.refuse(ValueError, f"number of {amount} is not divisible by {divisor} (block area {show(area)})")
         shallow = result_channels = count // area
         blocks = extents
-        space = _join(door, blocks, block, margins, [("crops", f"the {axis} {{}}") for axis in axes])
+
+        def tell(i, start, end, whole):
+            return f"crops [{show(start)}, {show(end)}] are larger than the {axes[i]} {show(whole)}"
+
+        space = _join(door, blocks, block, margins, tell)
         result_extents = space
 
     shape = tensor_shape(target, sizes["n"], dict(zip(source.spatial, result_extents)), result_channels, dst_lanes)
@@ -650,15 +734,16 @@ def depth_sizes(
 def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_threads) -> Call:
     """Check a call of space_to_batch_nd (`to_batch`) or batch_to_space_nd; `pairs` is paddings or crops."""
     door = Door(name)
-    array = door.array(x)
+    argument = door.caller.argument("x")
+    array = door.array(x, argument)
     block = door.block_shape(block_shape)
-    door.context["block_shape"] = block
+    door.note("block_shape", door.caller.block_shape(block))
     dims = len(block)
     margins = door.pairs("paddings" if to_batch else "crops", pairs, dims)
     wanted = door.threads(num_threads)
     zero = _zero(array.dtype)
     pad = zero if pad_value is None else door.element("pad_value", pad_value, array.dtype)
-    array = door.settle(x, array)
+    array = door.settle(x, array, argument)
     sizes = batch_sizes(door, to_batch, array, block, margins)
     door.size(sizes.shape, array.dtype)
     result, view = door.result(out, sizes.shape, array)
@@ -681,26 +766,30 @@ class BatchSizes(NamedTuple):
 
 def batch_sizes(door, to_batch, x, block, margins) -> BatchSizes:
     """Sizes of a batch operator on `x`, of which only rank and shape count; extents may be symbolic integers."""
-    dims = len(block)
+    dims, caller = len(block), door.caller
     if x.ndim < dims + 1:
-        rule = f"x must have at least {dims + 1} dimensions (batch and {dims} block axes)"
+        rule = f"{caller.argument('x')} must have at least {dims + 1} dimensions (batch and {dims} block axes)"
         door.refuse(ValueError, f"{rule}, not {x.ndim}")
     batch, *extents = x.shape[: dims + 1]
     rest = x.shape[dims + 1:]
     area = prod(block)
     if to_batch:
         axes = [f"axis {i + 1} of extent" for i in range(dims)]
-        blocks = _cut(door, extents, block, margins, axes, [f"block_shape[{i}] {show(b)}" for i, b in enumerate(block)])
+        divisors = [f"{caller.block_entry(i)} {show(b)}" for i, b in enumerate(block)]
+        blocks = _cut(door, extents, block, margins, axes, divisors)
         space = extents
         shape = (batch * area, *blocks, *rest)
     else:
         if batch % area:
-            rule = f"batch {batch} is not divisible by the product {show(area)} of block_shape {show(block)}"
-            door.refuse(ValueError, rule)
+            divisor = f"{caller.argument('block_shape')} {show(caller.block_shape(block))}"
+            door.refuse(ValueError, f"batch {batch} is not divisible by {divisor} (block area {show(area)})")
         batch //= area
         blocks = extents
-        phrases = [(f"crops[{i}]", f"the extent {{}} of axis {i + 1}") for i in range(dims)]
-        space = _join(door, blocks, block, margins, phrases)
+
+        def tell(i, start, end, whole):
+            return f"{caller.crop(i, start, end)} are larger than the extent {show(whole)} of axis {i + 1}"
+
+        space = _join(door, blocks, block, margins, tell)
         shape = (batch, *space, *rest)
     return BatchSizes(batch, tuple(blocks), tuple(space), rest, shape)
 
@@ -759,9 +848,8 @@ def _plain_layout(door: Door, data_format: Any) -> Layout:
 def _axes(door: Door, array: np.ndarray, layout: Layout) -> dict[str, int]:
     """Extents by axis name."""
     if array.ndim != len(layout.axes):
-        axes = ", ".join(layout.axes)
-        rule = f"x must have {len(layout.axes)} dimensions ({axes}) for {layout.name}, not {array.ndim}"
-        door.refuse(ValueError, rule)
+        rule = f"{door.caller.argument('x')} must have {len(layout.axes)} dimensions ({', '.join(layout.axes)})"
+        door.refuse(ValueError, f"{rule} for {layout.name}, not {array.ndim}")
     return dict(zip(layout.axes, array.shape))
 
 
@@ -769,7 +857,7 @@ def _channels(door: Door, sizes: dict[str, int], channels: int | None) -> int:
     """The logical number of channels of the source, `channels` where the caller says so."""
     if "c" in sizes:
         if channels not in (None, sizes["c"]):
-            rule = f"channels {show(channels)} contradicts the {sizes['c']} channels of x"
+            rule = f"channels {show(channels)} contradicts the {sizes['c']} channels of {door.caller.argument('x')}"
             door.refuse(ValueError, f"{rule}; it is for packed tensors")
         return sizes["c"]
     outer, lanes = sizes["cb"], sizes["v"]
@@ -794,14 +882,13 @@ def _cut(door: Door, extents, block, margins, axes, divisors) -> list[int]:
     return blocks
 
 
-def _join(door: Door, blocks, block, crops, phrases) -> list[int]:
-    """Extents of the axes that blocks make, less the crops; `phrases` name a crop and its axis in a message."""
+def _join(door: Door, blocks, block, crops, tell) -> list[int]:
+    """Extents of the axes that blocks make, less the crops; `tell` says of one that it is too large."""
     space = []
-    for (crop, axis), count, b, (start, end) in zip(phrases, blocks, block, crops):
+    for i, (count, b, (start, end)) in enumerate(zip(blocks, block, crops)):
         whole = count * b
         if start + end > whole:
-            rule = f"{crop} [{show(start)}, {show(end)}] are larger than {axis.format(show(whole))}"
-            door.refuse(ValueError, f"{rule} they are taken from")
+            door.refuse(ValueError, f"{tell(i, start, end, whole)} they are taken from")
         space.append(whole - start - end)
     return space
 
@@ -1026,6 +1113,12 @@ def _scales(door: Door, value: Any, most: int) -> np.ndarray:
         scales = _one_float32(door.real("scale", value))
     else:
         scales = to_float32(_entries(door, "scale", value, "a real number", "iuf", most))
+    _check_scales(door, scales, value)
+    return scales
+
+
+def _check_scales(door: Door, scales: np.ndarray, value: Any) -> None:
+    """Refuse float32 scales that are not above 0 and finite; in integers, for a thread may flush what is small."""
     bits = scales.view(np.int32)
     if not scales.ndim:
         fits = 0 < int(bits) < 0x7F800000
@@ -1034,7 +1127,6 @@ def _scales(door: Door, value: Any, most: int) -> np.ndarray:
     if not fits:
         rule = "scale must be above 0 and finite as a float32" + (", every entry of it" if scales.ndim else "")
         door.refuse(ValueError, f"{rule}, not {show(value)}")
-    return scales
 
 
 def _zero_points(door: Door, value: Any, dtype: np.dtype, most: int) -> np.ndarray:
@@ -1181,9 +1273,7 @@ def _frame_scale(door: Door, dtype: np.dtype, scale, zero_point) -> tuple[float,
     if scale is None:
         door.refuse(ValueError, f"scale must be given for dtype {dtype}: the step between two quantized values")
     step = door.real("scale", scale)
-    # In integers, for a thread may flush what is small; float32 beyond 0 and below infinity.
-    if not 0 < int(to_float32(np.array(step)).view(np.int32)) < 0x7F800000:
-        door.refuse(ValueError, f"scale must be above 0 and finite as a float32, not {show(scale)}")
+    _check_scales(door, to_float32(np.array(step)), scale)
     zero = door.integer("zero_point", zero_point, int(np.iinfo(dtype).min))
     if zero > np.iinfo(dtype).max:
         door.refuse(ValueError, f"zero_point {show(zero_point)} cannot be held by dtype {dtype}")

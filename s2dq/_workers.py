@@ -5,7 +5,9 @@ for a job whose worker failed, the second is a text that says so. One that is cl
 nothing running behind.
 
 Processes are spawned, not forked: a child of a process with OpenMP threads and locks has copies of locks that nobody
-opens. A worker ends when its parent does, however that ends.
+opens. Each has a pipe of its own and one job at a time, and shares no queue and no lock with the others: one that is
+killed, whatever it was doing, is missed by nobody but the job it had. A worker ends when its parent does, however that
+ends.
 """
 
 import contextlib
@@ -13,54 +15,82 @@ import multiprocessing
 import os
 import signal
 import threading
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections import deque
+from multiprocessing.connection import wait
 
 CONNECT_SECONDS = 10
 
+DIED = object()  # in place of what a function returned
+
 
 def in_processes(function, jobs, count):
-    """``function(job)`` for each job, in `count` processes."""
-    context = multiprocessing.get_context("spawn")
-    stop, others = context.Event(), set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(min(count, len(jobs)), context, _begin, (stop,))
-    left, lost = {}, set(range(len(jobs)))
+    """``function(job)`` for each job, in `count` processes.
+
+    A job whose worker died is tried once more, when there is no other: it may have been the memory of all together.
+    """
+    lost = []
+    with contextlib.closing(_team(function, jobs, range(len(jobs)), count)) as done:
+        for number, outcome in done:
+            if outcome is DIED:
+                lost.append(number)
+            else:
+                yield number, outcome
+    for number in lost:
+        with contextlib.closing(_team(function, jobs, [number], 1)) as done:
+            for _, outcome in done:
+                yield number, "a worker process died, twice; is there enough memory?" if outcome is DIED else outcome
+
+
+def _team(function, jobs, numbers, count):
+    """The jobs of these numbers, each given to one of `count` workers; one that dies is replaced."""
+    left, team, ended = deque(numbers), {}, []
     try:
-        with contextlib.suppress(BrokenProcessPool), _interrupts_held():
-            for number, job in enumerate(jobs):
-                left[executor.submit(_work, function, job)] = number
-        for future in as_completed(list(left)):
-            number = left.pop(future)
-            try:
-                outcome = _outcome(future)
-            except BrokenProcessPool:
-                continue
-            lost.remove(number)
-            yield number, outcome
-        for number in sorted(lost):
-            yield number, "a worker process died; is there enough memory?"
+        while left or team:
+            while left and len(team) < count:
+                process, connection = _start(function)
+                team[connection] = process, _hand_over(connection, jobs, left)
+            for connection in wait(list(team)):
+                process, number = team.pop(connection)
+                try:
+                    outcome, alive = connection.recv(), True
+                except (EOFError, OSError):  # half a message, too, is none
+                    outcome, alive = DIED, False
+                if alive and left:
+                    team[connection] = process, _hand_over(connection, jobs, left)
+                else:
+                    connection.close()  # which tells the worker to end
+                    ended.append(process)
+                yield number, outcome
     finally:
-        if left:
-            stop.set()
-            for process in set(multiprocessing.active_children()) - others:
-                process.terminate()
-        with contextlib.suppress(OSError):  # of pipes that a broken pool has closed already
-            executor.shutdown(cancel_futures=True)
+        for connection, (process, _) in team.items():
+            process.terminate()
+            connection.close()
+            ended.append(process)
+        for process in ended:
+            process.join()
 
 
-def _outcome(future):
-    """The result of a future, or what it ended with: of an executor or of a client."""
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        raise
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+def _start(function):
+    """A worker, and the connection to it."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, function), daemon=True)
+    with theirs, _interrupts_held():  # open in nobody but the worker, it ends with it
+        process.start()
+    return process, ours
+
+
+def _hand_over(connection, jobs, left):
+    """The number of the job that a worker is given."""
+    number = left.popleft()
+    with contextlib.suppress(OSError):  # it has died since: the next that is heard of it
+        connection.send(jobs[number])
+    return number
 
 
 @contextlib.contextmanager
 def _interrupts_held():
-    """Keep Ctrl-C back while processes start: they inherit that, and never see the one that the terminal sends."""
+    """Keep Ctrl-C back while a process starts: it inherits that, and never sees the one that the terminal sends."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -71,16 +101,22 @@ def _interrupts_held():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_stop = None  # of a worker: the event that says there is nothing more to do
+def _serve(connection, function):
+    """The life of a worker: jobs, until the connection is closed, or SIGTERM ends it.
 
-
-def _begin(stop):
-    """Prepare a worker: its parent alone says when to stop, by `stop` and SIGTERM, or by its own end."""
-    global _stop
-    _stop = stop
+    SIGTERM interrupts a job as Ctrl-C would: half-written files are cleaned up. Ctrl-C itself is the parent's affair.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    with contextlib.suppress(KeyboardInterrupt, EOFError, OSError):
+        signal.signal(signal.SIGTERM, _interrupt)
+        while True:
+            job = connection.recv()
+            try:
+                outcome = function(job)
+            except Exception as error:
+                outcome = _told(error)
+            connection.send(outcome)
 
 
 def _end_with_parent():
@@ -88,19 +124,13 @@ def _end_with_parent():
     os._exit(1)
 
 
-def _work(function, job):
-    """One job, which SIGTERM interrupts as Ctrl-C would: half-written files are cleaned up."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        if _stop.is_set():  # set before the signal is sent, so that one of the two is seen
-            raise KeyboardInterrupt
-        return function(job)
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-
 def _interrupt(number, frame):
     raise KeyboardInterrupt
+
+
+def _told(error):
+    """What a job ended with, as a text: not every exception survives the way back from a worker."""
+    return f"{type(error).__name__}: {error}"
 
 
 def on_cluster(function, jobs, address):
@@ -117,7 +147,11 @@ def on_cluster(function, jobs, address):
             done = distributed.as_completed(futures)
         for future in done:
             number = left.pop(future.key)
-            yield number, _outcome(future)
+            try:
+                outcome = future.result()
+            except Exception as error:
+                outcome = _told(error)
+            yield number, outcome
     finally:
         if left:
             client.cancel(futures)

@@ -29,6 +29,7 @@ from s2dq.models import read_input
 FAILED, BAD_ARGUMENTS, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 INTEGERS = ("int8", "uint8")  # quantized: they have a scale
 PICTURE_OPTIONS = ("mean", "std", "rescale", "data_format", "block_size", "mode", "vect", "reverse_channels")
+PREVIEW = ".preview.png"
 MAX_PIXELS = 2**28  # of --size: a mistyped one is not to eat the memory
 
 
@@ -81,7 +82,12 @@ def preprocess(args):
     with bad_arguments():
         pre = s2dq.Preprocessor(**parameters, num_threads=threads_of_each(args))
     warn_of_saturation(parameters)
-    jobs = plan_outputs(images_of(args.images), args.output, args.preview)
+    images, empty = images_of(args.images)
+    for folder in empty:
+        complain(f"no images in {folder}" + " (subfolders are not searched)" * has_folders(folder))
+    if not images:
+        return FAILED
+    jobs = plan_outputs(images, args.output, args.preview)
     try:
         os.makedirs(args.output, exist_ok=True)
     except FileExistsError:
@@ -104,7 +110,7 @@ def preprocess(args):
         for failure in failures:
             complain(failure)
         print_table(rows)
-    return FAILED if failures else 0
+    return FAILED if failures or empty else 0
 
 
 def threads_of_each(args):
@@ -183,7 +189,7 @@ def preprocess_image(path, base, pre, parameters, model, preview, folder=""):
     write_atomically(base + ".npy", lambda file: np.save(file, tensor, allow_pickle=False))
     if preview:
         picture = undo(tensor, parameters)
-        write_atomically(base + ".preview.png", lambda file: picture.save(file, format="PNG"))
+        write_atomically(base + PREVIEW, lambda file: picture.save(file, format="PNG"))
     # Written last: where there is a new description, what it describes is there.
     text = json.dumps(recipe, indent=2) + "\n"
     write_atomically(base + ".json", lambda file: file.write(text.encode()))
@@ -279,23 +285,41 @@ def warn_of_saturation(parameters):
 
 
 def images_of(paths):
-    """Files as they are, and of a folder those whose names say that Pillow reads them, in order of their names."""
+    """Files as they are, and of a folder those whose names say that Pillow reads them, in order of their names.
+
+    Previews of an earlier run are none of a folder's images. Also the folders without any.
+    """
     from PIL import Image
 
     readable = {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN}
-    images = []
+    images, empty = [], []
     for path in paths:
         if not os.path.isdir(path):
             images.append(path)
             continue
-        names = sorted(name for name in os.listdir(path) if os.path.splitext(name)[1].lower() in readable)
-        images += [os.path.join(path, name) for name in names] or [path]  # which will say what it is
-    return images
+        names = set(os.listdir(path))
+        found = sorted(name for name in names if os.path.splitext(name)[1].lower() in readable)
+        found = [os.path.join(path, name) for name in found if not is_preview(name, names)]
+        images += found
+        if not found:
+            empty.append(path)
+    return images, empty
+
+
+def is_preview(name, names):
+    """Whether preprocess has written a file of this name: beside its other two."""
+    base = name.removesuffix(PREVIEW)
+    return base != name and {base + ".npy", base + ".json"} <= names
+
+
+def has_folders(folder):
+    with os.scandir(folder) as entries:
+        return any(entry.is_dir() for entry in entries)
 
 
 def plan_outputs(images, directory, preview):
     """Pairs of image and output path without suffix; refuses clashes before anything is written."""
-    suffixes = [".npy", ".json"] + [".preview.png"] * preview
+    suffixes = [".npy", ".json"] + [PREVIEW] * preview
     jobs = [(image, os.path.join(directory, Path(image).stem)) for image in images]
     inputs = {os.path.normcase(os.path.realpath(image)) for image in images}
     writers = {}
@@ -705,7 +729,8 @@ examples:
 
 Writes out/photo.npy (the model input, a batch of one), out/photo.json (how it was made, with the ratio and
 offsets that map boxes back) and with --preview out/photo.preview.png (the input, undone to a picture).
-Existing files are replaced. The pixel value v of 0..255 becomes
+Existing files are replaced. Of a folder all images are taken but such previews; its subfolders are not searched.
+The pixel value v of 0..255 becomes
   q = round((v * rescale - mean) / std / scale) + zero_point, saturated.
 Images are read upright (EXIF) as 8-bit RGB; 16-bit samples are scaled; transparency shows the colour of
 the padding; of an animation the first frame counts; colour profiles are not applied.
@@ -715,7 +740,8 @@ file is an error. --mean and --std are not in the file. A model that starts behi
 for ONNX, or the other one where only that has the right number of channels. An ONNX model that takes floats and
 quantizes them itself gets what its QuantizeLinear would write, or with --dtype float32 the floats.
 With --workers or --scheduler (Dask: pip install "s2dq[dask]") images are done side by side, each by one thread; the
-files are the same. A scheduler's workers have to see the same files under the same absolute paths.
+files are the same. The image of a worker process that dies is tried once more at the end. A scheduler's workers have
+to see the same files under the same absolute paths.
 A list that begins with a minus sign needs "=": --mean=-1,0,0"""
 
 POSTPROCESS_HELP = """\
@@ -793,7 +819,8 @@ def build_parser():
 def add_preprocess(command):
     command.set_defaults(run=preprocess)
     add = command.add_argument
-    add("images", nargs="+", metavar="IMAGE", help="files that Pillow reads, and folders of such")
+    add("images", nargs="+", metavar="IMAGE",
+        help="files that Pillow reads, and folders of such; subfolders are not searched")
     add("-o", "--output", required=True, metavar="DIR", help="directory of the results, made if need be")
     add("--model", metavar="FILE",
         help="take size, layout, type, scale and zero point from the input of this .tflite or .onnx file")

@@ -21,6 +21,25 @@ def end_hard(job):
     return f"{job} done"
 
 
+def end_hard_once(job):
+    """Job 1 dies when it is done first; then it tells how many others had been done before it began again."""
+    number, folder = job
+    if number == 1:
+        others = len([name for name in os.listdir(folder) if name.startswith("done")])
+        try:
+            os.mkdir(os.path.join(folder, "tried"))
+        except FileExistsError:
+            return others
+        os._exit(9)
+    time.sleep(0.01)
+    os.mkdir(os.path.join(folder, f"done{number}"))
+    return number
+
+
+def die(job):
+    os._exit(9)
+
+
 def raise_oddly(job):
     raise ZeroDivisionError(f"of job {job}")
 

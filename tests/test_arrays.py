@@ -212,6 +212,25 @@ class Tensor:
         return self.keep.__dlpack_device__()
 
 
+class Dtype:
+    name = "string"
+
+
+class Strings:
+    """A tensor of TensorFlow's strings, which ends the process where it is asked for DLPack."""
+
+    dtype = Dtype()
+
+    def __dlpack__(self, **kwargs):
+        raise AssertionError("asked for")
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def numpy(self):
+        raise AssertionError("asked for")
+
+
 class OldTensor(Tensor):
     """DLPack before version 1: no keyword but the stream."""
 
@@ -253,6 +272,29 @@ KINDS = {
     "dlpack": Tensor,
     "old dlpack": OldTensor,
 }
+
+
+@pytest.mark.parametrize(("claim", "says"), [
+    ("requires_grad", r"x requires a gradient, .*; \.detach\(\) it first"),
+    ("is_conj", r"x is the conjugate .* call \.resolve_conj\(\) first"),
+    ("is_neg", r"x is the negative .* call \.resolve_neg\(\) first"),
+    ("is_sparse", r"x is sparse; call \.to_dense\(\) first"),
+    ("is_quantized", "x is a quantized tensor; s2dq.interop.from_torch"),
+])  # fmt: skip
+def test_a_tensor_whose_bytes_are_not_all_of_it_is_refused(claim, says):
+    """As PyTorch's say it, in an attribute or by a method."""
+    x = np.arange(12, dtype=np.int16).reshape(1, 2, 2, 3)
+    for value in (True, lambda self: True):
+        with pytest.raises(TypeError, match=f"^space_to_depth: {says}"):
+            s2dq.space_to_depth(type("Claiming", (Tensor,), {claim: value})(x), 2)
+    for value in (False, lambda self: False, 7):
+        plain = type("Claiming", (Tensor,), {claim: value})(x)
+        np.testing.assert_array_equal(s2dq.space_to_depth(plain, 2), s2dq.space_to_depth(x, 2), strict=True)
+
+
+def test_tensors_of_strings_are_not_asked_for_their_memory():
+    with pytest.raises(TypeError, match=r"not Strings of .*; \.numpy\(\) may make one of it"):
+        s2dq.space_to_depth(Strings(), 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -457,6 +457,34 @@ def test_a_folder_stands_for_its_images(run, options):
     assert json.loads(Path("out/c.json").read_text())["source"] == str(folder / "c.bmp")
 
 
+def test_a_folder_without_images_is_told_and_the_others_are_done(run):
+    Path("empty").mkdir()
+    Path("outer/inner").mkdir(parents=True)
+    Path("outer/notes.txt").write_text("no image")
+    save("outer/inner/a.png", colours())
+    told = ["s2dq: error: no images in empty", "s2dq: error: no images in outer (subfolders are not searched)"]
+    code, out, err = run("preprocess", "empty", "outer", "-o", "out")
+    assert (code, out, err.splitlines()) == (1, "", told) and not Path("out").exists()
+    code, out, err = run("preprocess", "empty", "outer/inner", "-o", "out")
+    assert code == 1 and err.splitlines() == told[:1] and "a.npy" in out and Path("out/a.npy").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--preview"]])
+def test_a_folder_that_is_its_own_output_can_be_done_again(run, options):
+    """What the first run has written there is no image for the second; another file of such a name is."""
+    Path("frames").mkdir()
+    for name in ("a.png", "b.png", "b2.preview.png"):
+        save(Path("frames") / name, colours())
+    first = run("preprocess", "frames", "-o", "frames", "--preview")
+    written = {path.name: path.read_bytes() for path in Path("frames").iterdir()}
+    assert first[0] == 0 and {"a.preview.png", "b.preview.png", "b2.preview.preview.png"} <= set(written)
+    again = run("preprocess", "frames", "-o", "frames", *options)
+    assert (again[0], again[2]) == (0, "")
+    assert [line.split()[0] for line in again[1].splitlines()] == [line.split()[0] for line in first[1].splitlines()]
+    assert {path.name: path.read_bytes() for path in Path("frames").iterdir()} == written
+    assert run("preprocess", "frames/a.preview.png", "-o", "out")[0] == 0, "by its own name it is an image"
+
+
 def test_an_unreadable_image_is_named_and_the_others_are_done(run):
     save("first.png", colours())
     Path("notes.png").write_text("no image")
@@ -468,12 +496,14 @@ def test_an_unreadable_image_is_named_and_the_others_are_done(run):
     names = ["first.png", "notes.png", "half.png", "missing.png", "folder.png", "odd.png", "last.png"]
     code, out, err = run("preprocess", *names, "-o", "out", "--block-size", "2", "--preview")
     assert code == 1
-    complaints = err.splitlines()
-    assert len(complaints) == 5
+    empty, *complaints = err.splitlines()
+    assert empty == "s2dq: error: no images in folder.png"
+    names.remove("folder.png")
+    assert len(complaints) == 4
     for complaint, name in zip(complaints, names[1:-1], strict=True):
         assert complaint.startswith(f"s2dq: error: {name}: ")
     assert complaints[2].endswith(os.strerror(2))
-    assert "23" in complaints[4] and "block_size" in complaints[4]
+    assert "23" in complaints[3] and "block_size" in complaints[3]
     assert [line.split()[0] for line in out.splitlines()[1:]] == [
         os.path.join("out", "first.npy"), os.path.join("out", "last.npy")]  # fmt: skip
     assert len(os.listdir("out")) == 6  # three files each for the first and the last, nothing else

@@ -240,6 +240,61 @@ def test_refusals(module, name, arguments, keywords, kind, text):
     assert told == f"{module.__name__.removeprefix('s2dq.')}.{name}" and rest
 
 
+ONES = np.zeros((2, 4, 6, 3), np.int8)  # (N, H, W, C), or (N, C, H, W) of other sizes
+FOUR = np.zeros((4, 2, 2, 3), np.int8)
+NAMED = [
+    (onnx.space_to_depth, (X, 3), "height 4 is not divisible by blocksize 3 (x.shape=(2, 8, 4, 4))"),
+    (onnx.depth_to_space, (X, 3), "number of channels 8 is not divisible by blocksize 3 (block area 9) "
+                                  "(x.shape=(2, 8, 4, 4))"),
+    (openvino.space_to_depth, (X, "blocks_first", 3), "height 4 is not divisible by block_size 3 "
+                                                      "(data.shape=(2, 8, 4, 4))"),
+    (openvino.space_to_batch, (ONES, [1, 2, 1, 2], [0] * 4, [0, 0, 0, 2]),
+     "axis 3 of extent 3 padded to 5 is not divisible by block_shape[3] 2 "
+     "(data.shape=(2, 4, 6, 3), block_shape=(1, 2, 1, 2))"),
+    (openvino.batch_to_space, (FOUR, [1, 3, 1, 1], [0] * 4, [0] * 4),
+     "batch 4 is not divisible by block_shape (1, 3, 1, 1) (block area 3) "
+     "(data.shape=(4, 2, 2, 3), block_shape=(1, 3, 1, 1))"),
+    (openvino.batch_to_space, (FOUR, [1, 1, 2, 2], [0, 0, 3, 0], [0, 0, 2, 0]),
+     "crops_begin[2] 3 and crops_end[2] 2 are larger than the extent 4 of axis 2 they are taken from "
+     "(data.shape=(4, 2, 2, 3), block_shape=(1, 1, 2, 2))"),
+    (nnapi.space_to_depth, (X, 3, True), "height 4 is not divisible by block_size 3 (input.shape=(2, 8, 4, 4))"),
+    (nnapi.space_to_batch_nd, (ONES, [1, 4], [[0, 0]] * 2),
+     "axis 2 of extent 6 is not divisible by block_shape[1] 4 (input.shape=(2, 4, 6, 3), block_shape=(1, 4))"),
+    (nnapi.space_to_batch_nd, (ONES, [1, 2], [[0, 0]] * 2, True),
+     "axis 3 of extent 3 is not divisible by block_shape[1] 2 (input.shape=(2, 4, 6, 3), block_shape=(1, 2))"),
+    (nnapi.batch_to_space_nd, (FOUR, [3, 1], True),
+     "batch 4 is not divisible by block_shape (3, 1) (block area 3) (input.shape=(4, 2, 2, 3), block_shape=(3, 1))"),
+    (tensorflow.space_to_depth, (X, 3), "height 8 is not divisible by block_size 3 "
+                                         "(input.shape=(2, 8, 4, 4), data_format='NHWC')"),
+    (tensorflow.space_to_depth, (X[None].astype(np.int16), 2, "NCHW_VECT_C"),
+     "input must have an 8-bit dtype where words go in and words come out, not int16 "
+     "(input.shape=(1, 2, 8, 4, 4), data_format='NCHW_VECT_C')"),
+    (tensorflow.batch_to_space, (FOUR, [2, 2], [[0, 0], [3, 2]]),
+     "crops[1] [3, 2] are larger than the extent 4 of axis 2 they are taken from "
+     "(input.shape=(4, 2, 2, 3), block_shape=(2, 2))"),
+    (tensorflow.v1.space_to_batch, (ONES, [[0, 0], [1, 0]], 2),
+     "axis 2 of extent 6 padded to 7 is not divisible by block_size 2 (input.shape=(2, 4, 6, 3), block_size=2)"),
+    (tensorflow.v1.batch_to_space, (FOUR, [[0, 0]] * 2, None, None, 3),
+     "batch 4 is not divisible by block_shape 3 (block area 9) (input.shape=(4, 2, 2, 3), block_shape=3)"),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "text"), NAMED)
+def test_messages_speak_of_the_callers_own_arguments(function, arguments, text):
+    """What is found out by the operators is told in the names, values and indices that the caller has given."""
+    with pytest.raises((TypeError, ValueError)) as caught:
+        function(*arguments)
+    assert str(caught.value).partition(": ")[2] == text
+
+
+def test_what_the_systems_take_besides():
+    deep = s2dq.space_to_depth(X, 2, "NCHW", mode="CRD")
+    problems.same(openvino.space_to_depth(X, "DEPTH_FIRST", 2), deep, "capitals")
+    problems.same(openvino.depth_to_space(deep, "Depth_First", 2), X, "capitals")
+    problems.same(tensorflow.space_to_depth(X, 2, None), s2dq.space_to_depth(X, 2), "no format")
+    problems.same(tensorflow.v1.depth_to_space(X, 2, data_format=None), s2dq.depth_to_space(X, 2), "no format")
+
+
 class DeviceTensor:
     """A tensor on a CUDA device: its memory must not be asked for."""
 

@@ -389,7 +389,7 @@ def test_pad_values_that_a_dtype_does_not_hold(dtype, value, error):
     (lambda x: compat.space_to_batch_nd(x, [2], [[0, 1]]), ValueError, "axis 1 of extent 4 padded to 5"),
     (lambda x: compat.space_to_batch_nd(x, [2], [[0, -1]]), ValueError, r"paddings\[0\]\[1\] must be at least 0"),
     (lambda x: compat.space_to_batch_nd(x, [1] * 4, [[0, 0]] * 4), ValueError, "at least 5 dimensions"),
-    (lambda x: compat.batch_to_space_nd(x, [4], [[0, 0]]), ValueError, "batch 2 is not divisible by the product 4"),
+    (lambda x: compat.batch_to_space_nd(x, [4], [[0, 0]]), ValueError, "batch 2 is not divisible by block_shape"),
     (lambda x: compat.pack_vect_c(x, "NCHW_VECT_C"), ValueError, "data_format must be one of NCHW, NHWC"),
     (lambda x: compat.pack_vect_c(x, vect=1.5), TypeError, "vect must be an integer"),
     (lambda x: compat.unpack_vect_c(x), ValueError, "x must have 5 dimensions"),
@@ -690,6 +690,51 @@ def test_compiled_pixel_functions_equal_pytorchs(fresh_compiler, rng):
                 assert_same(compiled(x, 2), theirs(x, 2))
 
 
+X4 = torch.zeros(1, 4, 4, 4)
+# Calls whose arguments a schema would change, or not take: refused or taken as without a compiler.
+TRACED = [
+    (lambda: compat.pixel_unshuffle(X4, True), TypeError, "downscale_factor must be an integer, not True"),
+    (lambda: compat.pixel_shuffle(X4, np.bool_(True)), TypeError, "integer"),
+    (lambda: compat.pixel_shuffle(X4, 2.0), TypeError, "integer"),
+    (lambda: compat.space_to_depth(X4, True), TypeError, "must be an integer, not True"),
+    (lambda: compat.space_to_depth(X4, [2, True]), TypeError, "must be an integer, not True"),
+    (lambda: compat.space_to_depth(X4, 2, out_format="NCHW_VECT_C", vect=True), TypeError, "vect must be an integer"),
+    (lambda: compat.space_to_depth(X4, 2, channels=True), TypeError, "channels must be an integer"),
+    (lambda: compat.space_to_depth(X4, 1, paddings=[[1, 2, 1], [0]]), ValueError, "paddings must"),
+    (lambda: compat.space_to_depth(X4, 1, paddings=[[0, True], [0, 0]]), TypeError, "must be an integer, not True"),
+    (lambda: compat.depth_to_space(X4, 1, crops=[[1], [0, 0, 0]]), ValueError, "crops must"),
+    (lambda: compat.space_to_batch_nd(X4, [True, 1], [[0, 0], [0, 0]]), TypeError, "must be an integer, not True"),
+    (lambda: compat.space_to_batch_nd(X4, [2, 2], [[1, 1, 1], [1]]), ValueError, "paddings must"),
+    (lambda: compat.batch_to_space_nd(X4, [1], [[False, 0]]), TypeError, "must be an integer, not False"),
+    (lambda: compat.pack_vect_c(X4, vect=True), TypeError, "vect must be an integer, not True"),
+    (lambda: compat.unpack_vect_c(X4[None], channels=True), TypeError, "channels must be an integer, not True"),
+    (lambda: compat.pixel_unshuffle(X4, np.int64(2)), None, ""),
+    (lambda: compat.pixel_shuffle(X4, np.uint8(2)), None, ""),
+    (lambda: compat.space_to_depth(X4, np.int32(2), "NCHW", paddings=[[np.int64(2), 0], (0, 2)]), None, ""),
+    (lambda: compat.depth_to_space(X4, (np.int64(2), 1)), None, ""),
+    (lambda: compat.space_to_depth(X4, range(1, 3)), None, ""),
+    (lambda: compat.space_to_batch_nd(X4, (np.int64(2),), [[0, np.uint8(2)]]), None, ""),
+    (lambda: compat.pack_vect_c(X4, vect=np.int64(3)), None, ""),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "says"), TRACED)
+def test_compiled_calls_take_and_refuse_what_others_do(fresh_compiler, call, error, says):
+    compiled = torch.compile(call, backend="aot_eager")
+    if error is None:
+        assert_same(compiled(), call())
+    else:
+        refuses(error, says, call)
+        refuses(error, says, compiled)
+
+
+@pytest.mark.parametrize("row", [0, 3, 7, 8, 11, 13, 15])
+def test_whole_programs_do_not_change_what_a_schema_would(fresh_compiler, row):
+    """Where the call may not be left out of the program, the compiler tells what is wrong with it."""
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"must be an int of Python|must be \[start, end\] pairs"):
+        torch.compile(TRACED[row][0], backend="eager", fullgraph=True)()
+
+
 def test_exported_programs(model, fresh_compiler):
     batch, width = torch.export.Dim("batch", min=2, max=64), torch.export.Dim("width", min=2, max=64)
     example = frames(2, 3, 7, 8)
@@ -700,6 +745,62 @@ def test_exported_programs(model, fresh_compiler):
         assert {f"s2dq.{name}.default" for name in compat.__all__} <= targets
         for x in (example, frames(5, 3, 7, 16)):
             torch.testing.assert_close(program.module()(x), model(x))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_traced_by_the_jit():
+    """As docs/compat/pytorch.md says: with warnings, and right for other tensors than that of the trace."""
+    def shuffled(x):
+        return compat.pixel_shuffle(compat.space_to_depth(x, 2, "NCHW", paddings=[[0, 1], [1, 0]]) + 1, 2)
+
+    with pytest.warns(torch.jit.TracerWarning):
+        program = torch.jit.trace(shuffled, (frames(1, 2, 3, 5),))
+    for x in (frames(1, 2, 3, 5), frames(2, 3, 5, 7), frames(2, 4, 3, 3).to(memory_format=torch.channels_last)):
+        assert_same(program(x), shuffled(x))
+    with pytest.raises(RuntimeError, match="is not divisible by block_size"):
+        program(frames(1, 2, 4, 5))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_scripted_by_the_jit():
+    def shuffled(x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.s2dq.pixel_shuffle(x, 2)
+
+    program, x = torch.jit.script(shuffled), frames(1, 8, 3, 5)
+    assert_same(program(x), compat.pixel_shuffle(x, 2))
+    with pytest.raises(RuntimeError):
+        torch.jit.script(compat.pixel_shuffle)
+
+
+# ---- tensors for the operators on arrays
+
+
+@pytest.mark.parametrize(("make", "says"), [
+    (lambda x: x.requires_grad_(), r"requires a gradient, which would be lost; \.detach\(\) it first"),
+    (lambda x: x.to(torch.complex64).conj(), r"is the conjugate of .* call \.resolve_conj\(\) first"),
+    (lambda x: (x * 1j).conj().imag, r"is the negative of .* call \.resolve_neg\(\) first"),
+    (lambda x: x.to(torch.bfloat16), r"not Tensor of torch\.bfloat16; s2dq\.compat\.torch takes all"),
+    (lambda x: x.to(torch.float8_e5m2), r"not Tensor of torch\.float8_e5m2; s2dq\.compat\.torch takes all"),
+    (lambda x: x.to_sparse(), r"is sparse; call \.to_dense\(\) first"),
+    (lambda x: torch.quantize_per_tensor(x, 1.0, 0, torch.qint8), r"quantized tensor; s2dq\.interop\.from_torch"),
+])
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+def test_operators_on_arrays_say_why_a_tensor_cannot_come_in(make, says):
+    """The bit that makes a tensor negative is not in its bytes: read as they are, they would be wrong."""
+    x = numbered((1, 2, 2, 3))
+    refuses(TypeError, rf"^space_to_depth: x .*{says}", s2dq.space_to_depth, make(x), 2)
+
+
+def test_the_ways_out_for_tensors_are_ways_out():
+    x = numbered((1, 2, 2, 3))
+    negative, conjugate = (x * 1j).conj().imag, (x * 1j).conj()
+    for tensor in (x.clone().requires_grad_().detach(), negative.resolve_neg(), conjugate.resolve_conj(),
+                   x.to_sparse().to_dense()):  # fmt: skip
+        expected = s2dq.space_to_depth(tensor.numpy(), 2)
+        assert np.array_equal(s2dq.space_to_depth(tensor, 2), expected) and expected.any()
+    half = x.to(torch.bfloat16)
+    moved = torch.from_numpy(s2dq.space_to_depth(half.view(torch.int16), 2)).view(torch.bfloat16)
+    assert_same(compat.space_to_depth(half, 2), moved)
 
 
 # ---- threads

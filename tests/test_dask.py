@@ -356,6 +356,29 @@ def test_nothing_is_computed_by_the_call(name):
         result.compute()
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, object])
+@pytest.mark.parametrize(("name", "call"), [
+    ("space_to_depth", lambda f, x, lazy: f(x, lazy)),
+    ("space_to_depth", lambda f, x, lazy: f(x, [2, lazy])),
+    ("space_to_depth", lambda f, x, lazy: f(x, 2, vect=lazy)),
+    ("space_to_depth", lambda f, x, lazy: f(x, 2, channels=lazy)),
+    ("space_to_depth", lambda f, x, lazy: f(x, 2, paddings=[[lazy, 0], [0, 0]])),
+    ("space_to_depth", lambda f, x, lazy: f(x, 2, pad_value=lazy)),
+    ("depth_to_space", lambda f, x, lazy: f(x, 2, crops=lazy)),
+    ("space_to_batch_nd", lambda f, x, lazy: f(x, lazy.reshape(1), [[0, 0]])),
+    ("space_to_batch_nd", lambda f, x, lazy: f(x, [2], [[0, 0]], pad_value=lazy)),
+    ("batch_to_space_nd", lambda f, x, lazy: f(x, [lazy], [[0, 0]])),
+])  # fmt: skip
+def test_no_argument_is_computed(name, call, dtype):
+    """Neither here nor by the plain operators: a Dask array would give its value to whoever asks for a number."""
+    argument = da.from_array(np.array(2)).map_blocks(never, meta=np.array(2))
+    for operator, x in ((getattr(lazy, name), zeros((4, 4, 4, 4), 2, dtype)),
+                        (getattr(s2dq, name), np.zeros((4, 4, 4, 4), dtype))):  # fmt: skip
+        with pytest.raises(TypeError, match=r"lazy Dask collection \(Array\).*call \.compute\(\) first") as refused:
+            call(operator, x, argument)
+        assert refused.value.__cause__ is None
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_the_plain_operator_runs_once_for_each_chunk_on_one_thread(name, monkeypatch):
     calls = []

@@ -183,6 +183,18 @@ def test_ray_batches_takes_frames_of_several_sizes(rng):
         np.testing.assert_array_equal(tensor, s2dq.Preprocessor(**KEYWORDS)(frame)[0], strict=True)
 
 
+@pytest.mark.parametrize("keywords", [{}, {"input_format": "NCHW", "data_format": "NCHW"}])
+def test_ray_batches_takes_a_batch_of_nothing(keywords):
+    """It can be put together with the others."""
+    to_input = example("ray_batches").ToModelInput(**KEYWORDS, **keywords)
+    frames = np.empty(1, object)
+    frames[0] = np.zeros((3, 9, 7) if keywords else (9, 7, 3), np.uint8)
+    some, none = (to_input({"image": batch, "label": batch})["image"] for batch in (frames, frames[:0]))
+    assert none.shape == (0, *some.shape[1:]) and none.dtype == some.dtype == np.int8
+    labels = np.arange(0)
+    assert to_input({"image": frames[:0], "label": labels})["label"] is labels
+
+
 def test_the_recipe_for_ray_is_the_example():
     page = (EXAMPLES.parent / "docs" / "ray.md").read_text(encoding="utf-8")
     source = (EXAMPLES / "ray_batches.py").read_text(encoding="utf-8")

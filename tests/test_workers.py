@@ -89,10 +89,24 @@ def test_jobs_are_done_once_each_in_other_processes():
 
 
 def test_a_worker_that_dies_ends_no_run():
+    """It costs the job that it was doing, and no other."""
     done = dict(_workers.in_processes(jobs.end_hard, range(6), 2))
-    assert sorted(done) == list(range(6))
-    assert "worker process died" in done[1]
-    assert all(text == f"{k} done" or "died" in text for k, text in done.items())
+    assert done.pop(1) == "a worker process died, twice; is there enough memory?"
+    assert done == {k: f"{k} done" for k in (0, 2, 3, 4, 5)}
+    assert children() == []
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_job_whose_worker_died_is_tried_once_more_and_alone(tmp_path, workers):
+    done = dict(_workers.in_processes(jobs.end_hard_once, [(k, str(tmp_path)) for k in range(6)], workers))
+    assert done.pop(1) == 5, "the others that were done before it was tried again"
+    assert done == {k: k for k in (0, 2, 3, 4, 5)}
+
+
+def test_a_worker_that_is_killed_over_and_over_ends_no_run():
+    done = list(_workers.in_processes(jobs.die, range(3), 2))
+    assert sorted(number for number, _ in done) == [0, 1, 2]
+    assert all("died, twice" in text for _, text in done)
     assert children() == []
 
 
@@ -135,6 +149,44 @@ def wait_until(claim, seconds=30):
     while not claim() and time.monotonic() < end:
         time.sleep(0.02)
     return claim()
+
+
+@POSIX
+@PROC
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_worker_costs_no_image(images, number):
+    """One of two workers is killed while it reads; its image is read again at the end, and all are written."""
+    os.mkfifo("wait.png")
+    whole = Path("d.png").read_bytes()
+    command = [sys.executable, "-m", "s2dq", "preprocess", "wait.png", "a.png", "b.png", "c.png", "-o", "out",
+               "--workers", "2"]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)  # fmt: skip
+    try:
+        with open("wait.png", "wb"):  # returns when a worker has opened it
+            assert wait_until(lambda: Path("out/c.json").exists())
+            worker = reader_of("wait.png", process.pid)
+            Path("wait.tmp").write_bytes(whole)
+            os.replace("wait.tmp", "wait.png")  # for the second try; the first still reads the fifo
+            os.kill(worker, number)
+        out, err = process.communicate(timeout=60)
+        assert wait_until(lambda: processes_of(process.pid) == [])
+    finally:
+        if process.poll() is None or processes_of(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert (process.returncode, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()[1:]] == [f"out/{name}.npy" for name in ("wait", "a", "b", "c")]
+    assert sorted(os.listdir("out")) == sorted(f"{k}.{s}" for k in ("wait", "a", "b", "c") for s in ("json", "npy"))
+
+
+def reader_of(name, group):
+    """The process of a group that has a file open."""
+    for number in processes_of(group):
+        for link in Path(f"/proc/{number}/fd").iterdir():
+            if os.path.realpath(link) == os.path.realpath(name):
+                return number
+    raise AssertionError(f"nobody reads {name}")
 
 
 @POSIX

@@ -1,16 +1,63 @@
 """What the adapters share: an operator under another system's name, and the tensors they take."""
 
+from typing import Any
+
 import numpy as np
 
-from s2dq._validate import Door, batch_call, depth_call
+from s2dq._validate import Caller, Door, batch_call, depth_call, show
 from s2dq.operators import Operation
 from s2dq.quantized import QuantizedTensor
+
+
+class Names(Caller):
+    """An adapter's function and its names for what s2dq calls x, block_size, block_shape, crops and data_format."""
+
+    def __new__(cls, function: str, **names: str | None):
+        self = super().__new__(cls, function)
+        self.names = names
+        return self
+
+    def argument(self, name: str) -> str | None:
+        return self.names.get(name, name)
+
+
+class NamesWithBatch(Names):
+    """Of vectors that begin with an entry for the batch; begins and ends of crops are two of them."""
+
+    def block_shape(self, block: tuple[int, ...]) -> Any:
+        return (1, *block)
+
+    def block_entry(self, i: int) -> str:
+        return f"block_shape[{i + 1}]"
+
+    def crop(self, i: int, start: Any, end: Any) -> str:
+        return f"crops_begin[{i + 1}] {show(start)} and crops_end[{i + 1}] {show(end)}"
+
+
+class NamesWithoutChannels(Names):
+    """Of blocks along H and W, where channels come first: they have a block of their own here, and none there."""
+
+    def block_shape(self, block: tuple[int, ...]) -> Any:
+        return block[1:]
+
+    def block_entry(self, i: int) -> str:
+        return f"block_shape[{i - 1}]"
+
+
+class NamesOfOneBlock(Names):
+    """Of a number that is the block of all axes; the argument has one of two names."""
+
+    def block_shape(self, block: tuple[int, ...]) -> Any:
+        return block[0]
+
+    def block_entry(self, i: int) -> str:
+        return str(self.argument("block_shape"))
 
 
 class Depth:
     """space_to_depth (`to_depth`) or depth_to_space under `name`, which its messages begin with."""
 
-    def __init__(self, name: str, to_depth: bool):
+    def __init__(self, name: Caller, to_depth: bool):
         self.name = name
         self._memo = Operation(depth_call, name, to_depth).memo
 
@@ -21,7 +68,7 @@ class Depth:
 class Batch:
     """space_to_batch_nd (`to_batch`) or batch_to_space_nd under `name`, which its messages begin with."""
 
-    def __init__(self, name: str, to_batch: bool):
+    def __init__(self, name: Caller, to_batch: bool):
         self.name = name
         self._memo = Operation(batch_call, name, to_batch).memo
 

@@ -8,17 +8,24 @@ those of the input. The first two are arrays. The third may be one, and its zero
 import numpy as np
 
 from s2dq._validate import Door, guarded, show
-from s2dq.compat._adapter import Batch, Depth
+from s2dq.compat._adapter import Batch, Depth, Names, NamesWithoutChannels, check_rank
 from s2dq.quantized import QuantizedTensor
 
 __all__ = ["batch_to_space_nd", "depth_to_space", "space_to_batch_nd", "space_to_depth"]
 
 DTYPES = ("float16", "float32", "int8", "uint8")
 
-_to_depth = Depth("compat.nnapi.space_to_depth", True)
-_to_space = Depth("compat.nnapi.depth_to_space", False)
-_to_batch = Batch("compat.nnapi.space_to_batch_nd", True)
-_from_batch = Batch("compat.nnapi.batch_to_space_nd", False)
+_to_depth = Depth(Names("compat.nnapi.space_to_depth", x="input", data_format=None), True)
+_to_space = Depth(Names("compat.nnapi.depth_to_space", x="input", data_format=None), False)
+# By what `nchw` says.
+_to_batch = {
+    nchw: Batch(names("compat.nnapi.space_to_batch_nd", x="input"), True)
+    for nchw, names in ((False, Names), (True, NamesWithoutChannels))
+}
+_from_batch = {
+    nchw: Batch(names("compat.nnapi.batch_to_space_nd", x="input"), False)
+    for nchw, names in ((False, Names), (True, NamesWithoutChannels))
+}
 
 
 def space_to_depth(input, block_size, nchw=False):
@@ -148,7 +155,8 @@ def space_to_batch_nd(input, block_shape, paddings, nchw=False):
     >>> nnapi.space_to_batch_nd(q, [2, 1], [[1, 1], [0, 0]]).values.ravel()
     array([-3,  1,  1, -3], dtype=int8)
     """
-    return _to_batch(*_checked_batch(_to_batch.name, input, block_shape, paddings, nchw))
+    nchw, *arguments = _checked_batch("compat.nnapi.space_to_batch_nd", input, block_shape, paddings, nchw)
+    return _to_batch[nchw](*arguments)
 
 
 def batch_to_space_nd(input, block_shape, nchw=False):
@@ -190,14 +198,16 @@ def batch_to_space_nd(input, block_shape, nchw=False):
     >>> nnapi.batch_to_space_nd(np.arange(4, dtype=np.uint8).reshape(4, 1, 1, 1), [2, 2]).ravel()
     array([0, 1, 2, 3], dtype=uint8)
     """
-    return _from_batch(*_checked_batch(_from_batch.name, input, block_shape, ((0, 0), (0, 0)), nchw))
+    no_crops = ((0, 0), (0, 0))
+    nchw, *arguments = _checked_batch("compat.nnapi.batch_to_space_nd", input, block_shape, no_crops, nchw)
+    return _from_batch[nchw](*arguments)
 
 
 @guarded
 def _checked_depth(name, given, block_size, nchw):
     door = Door(name)
-    operand = _operand(door, given)
     nchw = _flag(door, nchw)
+    operand = _operand(door, given, nchw)
     block_size = door.integer("block_size", block_size, 1)
     return operand, block_size, "NCHW" if nchw else "NHWC"
 
@@ -205,8 +215,8 @@ def _checked_depth(name, given, block_size, nchw):
 @guarded
 def _checked_batch(name, given, block_shape, paddings, nchw):
     door = Door(name)
-    operand = _operand(door, given)
     nchw = _flag(door, nchw)
+    operand = _operand(door, given, nchw)
     entries = door.items("block_shape", block_shape, "two integers, for H and W")
     if len(entries) != 2:
         door.refuse(ValueError, f"block_shape must be two integers, for H and W, not {show(block_shape)}")
@@ -214,10 +224,10 @@ def _checked_batch(name, given, block_shape, paddings, nchw):
     pairs = door.pairs("paddings", paddings, 2)
     if nchw:
         block, pairs = (1, *block), ((0, 0), *pairs)
-    return operand, block, pairs
+    return nchw, operand, block, pairs
 
 
-def _operand(door: Door, given):
+def _operand(door: Door, given, nchw: bool):
     """A tensor that NNAPI has an operand type for."""
     quantized = isinstance(given, QuantizedTensor)
     array = given.values if quantized else door.array(given, "input")
@@ -226,8 +236,7 @@ def _operand(door: Door, given):
     if quantized and given.axis is not None:
         rule = "input must have one scale and one zero point, for NNAPI's operators take no others"
         door.refuse(TypeError, f"{rule}; it has one for each index of axis {given.axis}")
-    if array.ndim != 4:
-        door.refuse(ValueError, f"input must have 4 dimensions, not {array.ndim}")
+    check_rank(door, "input", array, 4, "NCHW" if nchw else "NHWC")
     return given if quantized else array
 
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from s2dq._validate import Door, guarded
-from s2dq.compat._adapter import Depth, check_rank, plain_array
+from s2dq.compat._adapter import Depth, Names, check_rank, plain_array
 
 __all__ = ["depth_to_space", "space_to_depth"]  # and OPS, which imports onnx
 
 MODES = ("DCR", "CRD")
 _WIDTHS = {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}  # bytes of the types ONNX lists
 
-_to_depth = Depth("compat.onnx.space_to_depth", True)
-_to_space = Depth("compat.onnx.depth_to_space", False)
+_to_depth = Depth(Names("compat.onnx.space_to_depth", block_size="blocksize", data_format=None), True)
+_to_space = Depth(Names("compat.onnx.depth_to_space", block_size="blocksize", data_format=None), False)
 
 
 def space_to_depth(x, blocksize, mode="DCR"):

@@ -8,16 +8,16 @@ import numpy as np
 
 from s2dq._layout import Layout, channels_first
 from s2dq._validate import Door, guarded, show
-from s2dq.compat._adapter import Batch, Depth, plain_array
+from s2dq.compat._adapter import Batch, Depth, Names, NamesWithBatch, plain_array
 
 __all__ = ["batch_to_space", "depth_to_space", "space_to_batch", "space_to_depth"]
 
 MODES = {"blocks_first": "DCR", "depth_first": "CRD"}
 
-_to_depth = Depth("compat.openvino.space_to_depth", True)
-_to_space = Depth("compat.openvino.depth_to_space", False)
-_to_batch = Batch("compat.openvino.space_to_batch", True)
-_from_batch = Batch("compat.openvino.batch_to_space", False)
+_to_depth = Depth(Names("compat.openvino.space_to_depth", x="data", data_format=None), True)
+_to_space = Depth(Names("compat.openvino.depth_to_space", x="data", data_format=None), False)
+_to_batch = Batch(NamesWithBatch("compat.openvino.space_to_batch", x="data"), True)
+_from_batch = Batch(NamesWithBatch("compat.openvino.batch_to_space", x="data"), False)
 
 
 def space_to_depth(data, mode, block_size=1):
@@ -28,7 +28,7 @@ def space_to_depth(data, mode, block_size=1):
     data : array_like, shape (N, C, D1, ..., DK)
         K from 1 up, any element type.
     mode : {"blocks_first", "depth_first"}
-        Order of the deep channels: position in the block first (DCR), or channel first (CRD).
+        Order of the deep channels: position in the block first (DCR), or channel first (CRD). In capitals, too.
     block_size : int
         Edge of a block along every spatial axis, at least 1; divides them all.
 
@@ -73,7 +73,7 @@ def depth_to_space(data, mode, block_size=1):
     data : array_like, shape (N, C, D1, ..., DK)
         K from 1 up, any element type; C is a multiple of ``block_size**K``.
     mode : {"blocks_first", "depth_first"}
-        Order of the channels of `data`: position in the block first (DCR), or channel first (CRD).
+        Order of the channels of `data`: position in the block first (DCR), or channel first (CRD). In capitals, too.
     block_size : int
         Edge of a block along every spatial axis, at least 1.
 
@@ -204,6 +204,8 @@ def batch_to_space(data, block_shape, crops_begin, crops_end):
 def _checked_depth(name, data, mode, block_size) -> tuple[np.ndarray, int, Layout, str]:
     door = Door(name)
     array = plain_array(door, "data", data)
+    if issubclass(type(mode), str):  # in capitals, too, as OpenVINO takes it
+        mode = str.lower(mode)
     mode = MODES[door.choice("mode", mode, MODES)]
     block_size = door.integer("block_size", block_size, 1)
     if array.ndim < 3:

@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 import s2dq
-from s2dq._layout import LAYOUTS, MODES
-from s2dq._validate import Door, Interface, batch_sizes, depth_sizes, guarded, show
+from s2dq._layout import LAYOUTS
+from s2dq._validate import Door, Interface, batch_sizes, depth_arguments, depth_sizes, guarded, show
 
 __all__ = [
     "batch_to_space_nd",
@@ -160,18 +160,8 @@ def _check_depth(
     """Check a call of space_to_depth (`to_depth`) or depth_to_space; `pairs` is paddings or crops."""
     door = TensorDoor(name)
     door.tensor("x", x)
-    source = target = LAYOUTS[door.choice("data_format", data_format, LAYOUTS)]
-    door.context["data_format"] = source.name
-    if out_format is not None:
-        target = LAYOUTS[door.choice("out_format", out_format, LAYOUTS)]
-        door.context["out_format"] = target.name
-    mode = door.choice("mode", mode, MODES)
-    block = door.block_sizes("block_size", block_size, source.spatial)
-    lanes = door.integer("vect", vect, 1)
-    if len(target.spatial) != len(source.spatial):
-        rule = "out_format must have as many spatial axes as data_format"
-        door.refuse(ValueError, f"{rule}, not {target.name} for {source.name}")
-    margins = None if pairs is None else door.pairs("paddings" if to_depth else "crops", pairs, len(block))
+    source, target, mode, block, lanes, margins = depth_arguments(
+        door, to_depth, block_size, data_format, mode, out_format, vect, pairs)
     fill = door.fill(pad_value, x.dtype)
     logical = None if channels is None else door.integer("channels", channels, 0)
     sizes = depth_sizes(
@@ -268,10 +258,43 @@ def _paired(entries):
     return None if entries is None else [entries[i:i + 2] for i in range(0, len(entries), 2)]
 
 
-def _flat_depth(block_size, data_format, mode, out_format, vect, channels, pairs, *pad_value):
-    """Arguments of a depth operator without the checks, for a compiler to trace: the fake kernel checks them."""
-    block = list(block_size) if isinstance(block_size, (list, tuple)) else [block_size] * SPATIAL_RANKS[data_format]
-    return (block, data_format, mode, out_format, vect, channels, _flat(pairs), *pad_value)
+# While a compiler traces a call, the checks are left to the fake kernel, for doors are too much to be traced. What an
+# operator's schema would change or leave out before that is checked here. What is raised here makes the compiler leave
+# the call as it is, and the door decides; with fullgraph=True it is what the compiler's error tells.
+
+
+def _traced_integer(argument, value):
+    """An integer for a schema, which would take a bool; those of NumPy are tensors to a compiler, of unknown value."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{argument} must be an int of Python where a program is traced")
+    return value
+
+
+def _traced_block(argument, value):
+    """A list of integers."""
+    if not isinstance(value, (list, tuple, range)):
+        raise TypeError(f"{argument} must be a list or a tuple of integers where a program is traced")
+    return [_traced_integer(argument, entry) for entry in value]
+
+
+def _traced_pairs(argument, pairs):
+    """``[[start, end], ...]`` as a flat list, which does not say how long the rows were."""
+    if pairs is None:
+        return None
+    for pair in pairs:
+        if len(pair) != 2:
+            raise ValueError(f"{argument} must be [start, end] pairs")
+    return [_traced_integer(argument, entry) for pair in pairs for entry in pair]
+
+
+def _traced_depth(block_size, data_format, mode, out_format, vect, channels, pairs, *pad_value):
+    """Arguments of a depth operator."""
+    if not isinstance(block_size, (list, tuple, range)):
+        block_size = [block_size] * SPATIAL_RANKS[data_format]
+    block, lanes = _traced_block("block_size", block_size), _traced_integer("vect", vect)
+    logical = None if channels is None else _traced_integer("channels", channels)
+    pairs = _traced_pairs("paddings" if pad_value else "crops", pairs)
+    return (block, data_format, mode, out_format, lanes, logical, pairs, *pad_value)
 
 
 # ---- execution
@@ -553,9 +576,11 @@ def pixel_shuffle(input, upscale_factor):
     tensor([[[[0, 2, 1, 3],
               [4, 6, 5, 7]]]], dtype=torch.int8)
     """
-    if not torch.compiler.is_compiling():
-        (upscale_factor,) = _check_pixel("pixel_shuffle", True, input, upscale_factor).arguments
-    return torch.ops.s2dq.pixel_shuffle(input, upscale_factor)
+    if torch.compiler.is_compiling():
+        factor = _traced_integer("upscale_factor", upscale_factor)
+    else:
+        (factor,) = _check_pixel("pixel_shuffle", True, input, upscale_factor).arguments
+    return torch.ops.s2dq.pixel_shuffle(input, factor)
 
 
 def pixel_unshuffle(input, downscale_factor):
@@ -613,9 +638,11 @@ def pixel_unshuffle(input, downscale_factor):
              [4, 6],
              [5, 7]]], dtype=torch.int8)
     """
-    if not torch.compiler.is_compiling():
-        (downscale_factor,) = _check_pixel("pixel_unshuffle", False, input, downscale_factor).arguments
-    return torch.ops.s2dq.pixel_unshuffle(input, downscale_factor)
+    if torch.compiler.is_compiling():
+        factor = _traced_integer("downscale_factor", downscale_factor)
+    else:
+        (factor,) = _check_pixel("pixel_unshuffle", False, input, downscale_factor).arguments
+    return torch.ops.s2dq.pixel_unshuffle(input, factor)
 
 
 def space_to_depth(
@@ -693,7 +720,7 @@ def space_to_depth(
     """
     arguments = (block_size, data_format, mode, out_format, vect, channels, paddings, pad_value)
     if torch.compiler.is_compiling():
-        arguments = _flat_depth(*arguments)
+        arguments = _traced_depth(*arguments)
     else:
         arguments = _check_depth("space_to_depth", True, x, *arguments).arguments
     return torch.ops.s2dq.space_to_depth(x, *arguments)
@@ -764,7 +791,7 @@ def depth_to_space(
     """
     arguments = (block_size, data_format, mode, out_format, vect, channels, crops)
     if torch.compiler.is_compiling():
-        arguments = _flat_depth(*arguments)
+        arguments = _traced_depth(*arguments)
     else:
         arguments = _check_depth("depth_to_space", False, x, *arguments).arguments
     return torch.ops.s2dq.depth_to_space(x, *arguments)
@@ -829,7 +856,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
             [ 2, -1]])
     """
     if torch.compiler.is_compiling():
-        arguments = (block_shape, _flat(paddings), pad_value)
+        arguments = (_traced_block("block_shape", block_shape), _traced_pairs("paddings", paddings), pad_value)
     else:
         arguments = _check_batch("space_to_batch_nd", True, x, block_shape, paddings, pad_value).arguments
     return torch.ops.s2dq.space_to_batch_nd(x, *arguments)
@@ -887,7 +914,7 @@ def batch_to_space_nd(x, block_shape, crops):
     tensor([[1, 2, 3]])
     """
     if torch.compiler.is_compiling():
-        arguments = (block_shape, _flat(crops))
+        arguments = (_traced_block("block_shape", block_shape), _traced_pairs("crops", crops))
     else:
         arguments = _check_batch("batch_to_space_nd", False, x, block_shape, crops).arguments
     return torch.ops.s2dq.batch_to_space_nd(x, *arguments)
@@ -945,9 +972,10 @@ def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0):
     tensor([[1, 2, 3, 4],
             [5, 6, 0, 0]], dtype=torch.int8)
     """
-    arguments = (data_format, vect, pad_value)
-    if not torch.compiler.is_compiling():
-        arguments = _check_pack("pack_vect_c", x, *arguments).arguments
+    if torch.compiler.is_compiling():
+        arguments = (data_format, _traced_integer("vect", vect), pad_value)
+    else:
+        arguments = _check_pack("pack_vect_c", x, data_format, vect, pad_value).arguments
     return torch.ops.s2dq.pack_vect_c(x, *arguments)
 
 
@@ -999,7 +1027,8 @@ def unpack_vect_c(x, data_format="NCHW", *, channels=None):
     >>> unpack_vect_c(torch.tensor([[1, 2, 3, 4], [5, 6, 0, 0]]).reshape(1, 2, 1, 1, 4), channels=6).flatten()
     tensor([1, 2, 3, 4, 5, 6])
     """
-    arguments = (data_format, channels)
-    if not torch.compiler.is_compiling():
-        arguments = _check_unpack("unpack_vect_c", x, *arguments).arguments
+    if torch.compiler.is_compiling():
+        arguments = (data_format, None if channels is None else _traced_integer("channels", channels))
+    else:
+        arguments = _check_unpack("unpack_vect_c", x, data_format, channels).arguments
     return torch.ops.s2dq.unpack_vect_c(x, *arguments)

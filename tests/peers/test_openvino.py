@@ -1,4 +1,4 @@
-"""OpenVINO's CPU plugin: all four operators, ranks 2 to 5 and types as they come."""
+"""OpenVINO's CPU plugin: all four operators, ranks 2 to 8 and types as they come."""
 
 import numpy as np
 import pytest
@@ -76,6 +76,52 @@ def test_batch_to_space(ov, rng, counted):
             x, *(ops.constant(np.int64(vector)) for vector in vectors)), x)
         problems.same(ours.batch_to_space(problems.strided(rng, x), *vectors), theirs, (x.shape, dtype, vectors))
         counted("OpenVINO")
+
+
+@pytest.mark.parametrize("dims", [5, 6, 7])
+def test_batch_operators_of_high_ranks(ov, rng, counted, disagreed, dims):
+    """Blocks of 2 along three axes at most: the batch is their product."""
+    wrong = []
+    for i in range(14):
+        dtype = DTYPES[i % len(DTYPES)]
+        block = np.ones(dims, int)
+        block[rng.choice(dims, 3, replace=False)] = rng.integers(1, 3, 3)
+        margins = rng.integers(0, 2, (dims, 2)) * (block == 2)[:, None] * (i % 2)
+        told = (dims, dtype, vectors := ([1, *block], [0, *margins[:, 0]], [0, *margins[:, 1]]))
+        extents = 2 * rng.integers(1, 3, dims) - margins.sum(axis=1) % 2
+        x = of_32_bits(problems.values(rng, (int(rng.integers(1, 3)), *extents), dtype))
+        theirs = run(ov, lambda ops, x, vectors=vectors: ops.space_to_batch(
+            x, *(ops.constant(np.int64(vector)) for vector in vectors)), x)
+        mine = ours.space_to_batch(problems.strided(rng, x), *vectors)
+        problems.same(mine, loops.space_to_batch_nd(x, block.tolist(), margins.tolist()), told)
+        if mine.tobytes() != theirs.tobytes():
+            assert mine.shape == theirs.shape and margins.any(), told
+            wrong.append(told)
+        theirs = run(ov, lambda ops, x, vectors=vectors: ops.batch_to_space(
+            x, *(ops.constant(np.int64(vector)) for vector in vectors)), mine)
+        problems.same(ours.batch_to_space(problems.strided(rng, mine), *vectors), theirs, told)
+        problems.same(theirs, x, told)
+        counted("OpenVINO", 2)
+    if wrong:
+        disagreed(f"OpenVINO SpaceToBatch of rank {dims + 1}: {len(wrong)} of 14 differ from its specification")
+
+
+def test_modes_in_capitals(ov, rng, counted):
+    for i, mode in enumerate(("BLOCKS_FIRST", "DEPTH_FIRST", "Blocks_First", "Depth_First") * 2):
+        name = ("space_to_depth", "depth_to_space")[i % 2]
+        x, block = problems.depth(rng, i % 2 == 0, 2, "int8", blocks=(2,))
+        theirs = run(ov, lambda ops, x, name=name, mode=mode: getattr(ops, name)(x, mode, 2), x)
+        problems.same(getattr(ours, name)(x, mode, block), theirs, (name, mode))
+        counted("OpenVINO")
+
+
+def test_tensors_come_as_arrays(ov, counted):
+    x = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    with pytest.raises(TypeError, match="data must be an array"):
+        ours.space_to_depth(ov.Tensor(x), "blocks_first", 2)
+    theirs = run(ov, lambda ops, x: ops.space_to_depth(x, "blocks_first", 2), x)
+    problems.same(ours.space_to_depth(ov.Tensor(x).data, "blocks_first", 2), theirs, "Tensor.data")
+    counted("OpenVINO")
 
 
 def test_int64_is_computed_in_int32(ov, counted, disagreed):

@@ -107,6 +107,56 @@ def test_required_paddings(tf, rng, counted):
         counted("TensorFlow, eager")
 
 
+def test_what_is_taken_there_and_refused_here(tf, counted):
+    """The rows of "What differs" in docs/compat/tensorflow.md."""
+    x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
+    two, none = np.array([2.0, 2.0]), [[0, 0], [0, 0]]
+    for theirs, mine in (
+        (lambda: tf.nn.space_to_depth(x, 2.0), lambda: ours.space_to_depth(x, 2.0)),
+        (lambda: tf.nn.space_to_depth(x, 2.5), lambda: ours.space_to_depth(x, 2.5)),
+        (lambda: tf.nn.space_to_depth(x, np.float32(2)), lambda: ours.space_to_depth(x, np.float32(2))),
+        (lambda: tf.nn.space_to_depth(x, 2, b"NHWC"), lambda: ours.space_to_depth(x, 2, b"NHWC")),
+        (lambda: tf.nn.space_to_depth(x, 2, name=3), lambda: ours.space_to_depth(x, 2, name=3)),
+        (lambda: tf.space_to_batch(x, two, none), lambda: ours.space_to_batch(x, two, none)),
+        (lambda: tf.space_to_batch(x, [2, 2], np.zeros((2, 2))),
+         lambda: ours.space_to_batch(x, [2, 2], np.zeros((2, 2)))),
+        (lambda: tf.required_space_to_batch_paddings([5], two[:1])[0],
+         lambda: ours.required_space_to_batch_paddings([5], two[:1])),
+        (lambda: tf.nn.space_to_depth(tf.cast(x, tf.bfloat16), 2),
+         lambda: ours.space_to_depth(tf.cast(x, tf.bfloat16), 2)),
+        (lambda: tf.nn.space_to_depth(tf.Variable(x), 2), lambda: ours.space_to_depth(tf.Variable(x), 2)),
+        (lambda: tf.nn.space_to_depth(tf.strings.as_string(x), 2),
+         lambda: ours.space_to_depth(tf.strings.as_string(x), 2)),
+    ):  # fmt: skip
+        assert theirs().shape
+        with pytest.raises(TypeError):
+            mine()
+        counted("TensorFlow, eager")
+    assert tf.required_space_to_batch_paddings([5], [2], [[-1, 0]])[0].numpy().tolist() == [[-1, 0]]
+    with pytest.raises(ValueError, match="at least 0"):
+        ours.required_space_to_batch_paddings([5], [2], [[-1, 0]])
+    for tensor in (tf.cast(x, tf.bfloat16), tf.Variable(x)):
+        with pytest.raises(TypeError, match=r"\.numpy\(\) may make one of it"):
+            ours.space_to_depth(tensor, 2)
+        problems.same(ours.space_to_depth(tensor.numpy(), 2), tf.nn.space_to_depth(tensor, 2).numpy(), tensor.dtype)
+
+
+def test_what_is_taken_here_and_refused_there(tf, counted):
+    x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
+    for dtype in ("g", "M8[s]", "O"):
+        given = x.astype(dtype)
+        with pytest.raises(ValueError, match="Failed to convert"):
+            tf.nn.space_to_depth(given, 2)
+        assert ours.space_to_depth(given, 2).dtype == given.dtype
+        counted("TensorFlow, refusals")
+
+
+def test_no_data_format_is_nhwc(tf, counted):
+    x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
+    problems.same(ours.space_to_depth(x, 2, None), tf.nn.space_to_depth(x, 2, None).numpy(), "None")
+    counted("TensorFlow, eager")
+
+
 @pytest.mark.parametrize(("call", "kind"), [
     (lambda f: f.space_to_depth(np.zeros((1, 2, 2, 1), np.int8), 1), ValueError),
     (lambda f: f.space_to_depth(np.zeros((1, 3, 2, 1), np.int8), 2), ValueError),

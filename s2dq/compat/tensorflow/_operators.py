@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from s2dq._validate import Door, guarded, show
-from s2dq.compat._adapter import Batch, Depth, check_rank, plain_array
+from s2dq.compat._adapter import Batch, Depth, Names, check_rank, plain_array
 
 FORMATS = {"NHWC": 4, "NCHW": 4, "NCHW_VECT_C": 5}  # and their ranks
 _INT32_MAX = 2**31 - 1
 
 _operators = {
-    name: kind(f"compat.tensorflow.{name}", forward)
+    name: kind(Names(f"compat.tensorflow.{name}", x="input"), forward)
     for name, kind, forward in (
         ("space_to_depth", Depth, True),
         ("depth_to_space", Depth, False),
@@ -33,7 +33,7 @@ def space_to_depth(input, block_size, data_format="NHWC", name=None):
     block_size : int
         Edge of a block, at least 2; H and W are multiples of it.
     data_format : {"NHWC", "NCHW", "NCHW_VECT_C"}
-        Axes of `input` and of the result.
+        Axes of `input` and of the result; None is NHWC.
     name : str, optional
         Taken and not used.
 
@@ -79,7 +79,7 @@ def depth_to_space(input, block_size, data_format="NHWC", name=None):
     block_size : int
         Edge of a block, at least 2.
     data_format : {"NHWC", "NCHW", "NCHW_VECT_C"}
-        Axes of `input` and of the result.
+        Axes of `input` and of the result; None is NHWC.
     name : str, optional
         Taken and not used.
 
@@ -346,7 +346,7 @@ def _checked_depth(operator, tensor, block_size, data_format, name) -> tuple[np.
     door = Door(operator)
     array = plain_array(door, "input", tensor)
     block_size = door.integer("block_size", block_size, 2)
-    data_format = door.choice("data_format", data_format, FORMATS)
+    data_format = "NHWC" if data_format is None else door.choice("data_format", data_format, FORMATS)
     check_name(door, name)
     check_rank(door, "input", array, FORMATS[data_format], data_format)
     return array, block_size, data_format

@@ -7,7 +7,7 @@ What is the same in both has one function here and there: `space_to_batch_nd`, `
 import numpy as np
 
 from s2dq._validate import Door, guarded
-from s2dq.compat._adapter import Batch, check_rank, plain_array
+from s2dq.compat._adapter import Batch, NamesOfOneBlock, check_rank, plain_array
 from s2dq.compat.tensorflow import _operators
 from s2dq.compat.tensorflow._operators import batch_to_space_nd, required_space_to_batch_paddings, space_to_batch_nd
 
@@ -21,8 +21,15 @@ __all__ = [
     "space_to_depth",
 ]
 
-_to_batch = Batch("compat.tensorflow.v1.space_to_batch", True)
-_from_batch = Batch("compat.tensorflow.v1.batch_to_space", False)
+# By the name that the caller gives the block by.
+_to_batch = {
+    argument: Batch(NamesOfOneBlock("compat.tensorflow.v1.space_to_batch", x="input", block_shape=argument), True)
+    for argument in ("block_size", "block_shape")
+}
+_from_batch = {
+    argument: Batch(NamesOfOneBlock("compat.tensorflow.v1.batch_to_space", x="input", block_shape=argument), False)
+    for argument in ("block_size", "block_shape")
+}
 
 
 def space_to_depth(input, block_size, name=None, data_format="NHWC"):
@@ -127,7 +134,9 @@ def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None
     >>> v1.space_to_batch([[[[1], [2]], [[3], [4]]]], [[0, 0], [0, 0]], 2).ravel()
     array([1, 2, 3, 4])
     """
-    return _to_batch(*_checked(_to_batch.name, input, "paddings", paddings, block_size, name, block_shape))
+    argument, *arguments = _checked(
+        "compat.tensorflow.v1.space_to_batch", input, "paddings", paddings, block_size, name, block_shape)
+    return _to_batch[argument](*arguments)
 
 
 def batch_to_space(input, crops, block_size, name=None, block_shape=None):
@@ -167,11 +176,13 @@ def batch_to_space(input, crops, block_size, name=None, block_shape=None):
     >>> v1.batch_to_space([[[[1]]], [[[2]]], [[[3]]], [[[4]]]], [[0, 1], [0, 0]], 2).ravel()
     array([1, 2])
     """
-    return _from_batch(*_checked(_from_batch.name, input, "crops", crops, block_size, name, block_shape))
+    argument, *arguments = _checked(
+        "compat.tensorflow.v1.batch_to_space", input, "crops", crops, block_size, name, block_shape)
+    return _from_batch[argument](*arguments)
 
 
 @guarded
-def _checked(operator, tensor, margins, pairs, block_size, name, block_shape) -> tuple[np.ndarray, tuple, tuple]:
+def _checked(operator, tensor, margins, pairs, block_size, name, block_shape) -> tuple[str, np.ndarray, tuple, tuple]:
     door = Door(operator)
     array = plain_array(door, "input", tensor)
     if block_size is not None and block_shape is not None:
@@ -181,4 +192,4 @@ def _checked(operator, tensor, margins, pairs, block_size, name, block_shape) ->
     pairs = door.pairs(margins, pairs, 2)
     _operators.check_name(door, name)
     check_rank(door, "input", array, 4, "NHWC")
-    return array, block, pairs
+    return argument, array, block, pairs
