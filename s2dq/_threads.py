@@ -137,7 +137,8 @@ def _read_stack_size() -> int:
         if match:
             number, unit = match.groups()
             size = int(number) << 10 * "bkmg".index(unit.lower() or "k")
-            return size if size < 2**63 else 0  # which OpenMP ignores
+            if size < 2**63:  # more is ignored
+                return size
     return 0
 
 

@@ -163,6 +163,8 @@ static void s2dq_set_stack_size(int64_t size) { s2dq_stack_size = size < 0 ? 0 :
 
 #if defined(S2DQ_GUARD_TEAM)
 
+enum { S2DQ_LEAST_STACK = 1 << 17 }; /* kernels overran 32 KiB */
+
 typedef struct {
     pthread_t thread;
     pthread_mutex_t *gate;
@@ -196,19 +198,23 @@ static int s2dq_has_gone(const s2dq_recruit *recruit)
     return 1;
 }
 
-/* Whether `count` threads like OpenMP's can be had, all at once. They are gone afterwards, their memory is at hand. */
+/* Whether `count` threads like OpenMP's can be had, all at once, and have stack enough for kernels. They are gone
+ * afterwards, and their memory is at hand. */
 static int s2dq_can_recruit(int count)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     pthread_attr_t attributes;
     s2dq_recruit *recruits = (s2dq_recruit *)malloc((size_t)count * sizeof(s2dq_recruit));
+    size_t stack = 0;
     int started = 0, gone = 1;
     if (!recruits) return 0;
     if (pthread_attr_init(&attributes) != 0) {
         free(recruits);
         return 0;
     }
-    if (s2dq_stack_size) pthread_attr_setstacksize(&attributes, s2dq_stack_size); /* too little: ignored, as OpenMP does */
+    if (s2dq_stack_size) pthread_attr_setstacksize(&attributes, s2dq_stack_size); /* or it stays, as in OpenMP */
+    pthread_attr_getstacksize(&attributes, &stack);
+    if (stack < S2DQ_LEAST_STACK) count = -1;
     pthread_mutex_lock(&gate);
     for (; started < count; started++) {
         recruits[started].gate = &gate;
