@@ -8,6 +8,7 @@ is taken in little-endian byte order. Floats are made of integers, exactly.
 
 import hashlib
 import json
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from s2dq import reference
 
 FILE = Path(__file__).with_name("digests.json")
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+MODES = "DCR", "CRD", "focus"
 PIXELS = 768, 640  # of a frame large enough for eight threads
 
 
@@ -118,19 +120,18 @@ def operator_calls(frame, planes):
 
 def layout_calls():
     """Small ones: all pairs of layouts, all modes, several widths."""
-    for dtype in ("int8", "int16", "int32", "int64"):
-        for mode in ("DCR", "CRD", "focus"):
-            for source, shape in (("NHWC", (2, 12, 14, 8)), ("NCHW", (2, 8, 12, 14)), ("NCHW_VECT_C", (2, 4, 12, 14, 4))):
-                for target in ("NHWC", "NCHW", "NCHW_VECT_C"):
-                    if dtype == "int8" or "NCHW_VECT_C" not in (source, target):
-                        x = drawn("small", shape, dtype)
-                        both = {"block_size": 2, "data_format": source, "out_format": target, "mode": mode}
-                        name = f"{source} to {target} {mode} {dtype}"
-                        yield Call(f"s2d {name}", "space_to_depth", x, both)
-                        yield Call(f"d2s {name}", "depth_to_space", x, both)
+    shapes = {"NHWC": (2, 12, 14, 8), "NCHW": (2, 8, 12, 14), "NCHW_VECT_C": (2, 4, 12, 14, 4)}
+    for dtype, mode, source, target in product(("int8", "int16", "int32", "int64"), MODES, shapes, shapes):
+        if dtype == "int8" or "NCHW_VECT_C" not in (source, target):
+            x = drawn("small", shapes[source], dtype)
+            both = {"block_size": 2, "data_format": source, "out_format": target, "mode": mode}
+            name = f"{source} to {target} {mode} {dtype}"
+            yield Call(f"s2d {name}", "space_to_depth", x, both)
+            yield Call(f"d2s {name}", "depth_to_space", x, both)
     yield Call("s2d volume", "space_to_depth", drawn("small", (2, 6, 9, 12, 5)),
                {"block_size": (2, 3, 4), "data_format": "NDHWC", "mode": "CRD"})
-    yield Call("d2s line", "depth_to_space", drawn("small", (3, 30, 37), "int16"), {"block_size": 5, "data_format": "NCW"})
+    yield Call("d2s line", "depth_to_space", drawn("small", (3, 30, 37), "int16"),
+               {"block_size": 5, "data_format": "NCW"})
 
 
 def conversion_calls():

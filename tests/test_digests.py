@@ -1,4 +1,4 @@
-"""The same bytes everywhere: results that were recorded once, in `digests.json`, and hold for every build and machine."""
+"""The same bytes everywhere: results that were recorded once, in `digests.json`, hold for every build and machine."""
 
 import sys
 
