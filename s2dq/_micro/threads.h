@@ -44,8 +44,10 @@
 
 static int s2dq_forked_serial = 0; /* written in the only thread of a fresh child, read everywhere */
 
+#if defined(S2DQ_GUARD_TEAM)
 /* The team that this thread ran last, whose threads OpenMP keeps for the next one; 1 where there is none. */
 static S2DQ_THREAD_LOCAL int s2dq_kept_team = 1;
+#endif
 
 #if defined(S2DQ_GUARD_FORK)
 
