@@ -24,9 +24,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #if defined(__linux__)
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -189,8 +187,8 @@ static void *s2dq_stand_by(void *recruit)
 static int s2dq_has_gone(const s2dq_recruit *recruit)
 {
 #if defined(__linux__)
-    const int64_t patience = s2dq_now() + 100000000;
-    while (syscall(SYS_tgkill, getpid(), recruit->id, 0) == 0 || errno != ESRCH) {
+    const int64_t patience = s2dq_now() + 2000000000;
+    while (syscall(SYS_tgkill, getpid(), recruit->id, 0) == 0) {
         if (s2dq_now() > patience) return 0;
         sched_yield();
     }
