@@ -34,9 +34,9 @@ floor_numpy() {
     esac
 }
 
-# Every operator, layout and element type, but not the whole suite.
+# Every operator, layout and element type, and the recorded digests, but not the whole suite.
 quick_tests() {
-    pytest -q tests/test_{cases,dtypes,guard_pages,operators,packaging,preprocess}.py
+    pytest -q tests/test_{cases,digests,dtypes,guard_pages,operators,packaging,preprocess}.py
 }
 
 # Dask arrays, worker processes, a cluster, and the examples that need them.
@@ -142,7 +142,7 @@ stage_peers() {
     dask_tests
     pytest -rs -k "fork or torch or dataloader" --ignore=tests/peers | tee ../report
     pytest -rs tests/test_{doctests,models,interop,interop_peers,quantized_models,quantized_peers}.py | tee -a ../report
-    if grep -E "SKIPPED.*(torch|onnx|litert)" ../report; then
+    if grep -E "SKIPPED.*(torch|sklearn|onnx|litert)" ../report; then
         echo "a test was skipped although what it needs is there"
         exit 1
     fi

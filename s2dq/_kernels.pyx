@@ -223,6 +223,12 @@ cdef extern from "_micro/threads.h" nogil:
     void s2dq_set_cap(int count) noexcept
     int s2dq_get_quota() noexcept
     void s2dq_set_quota(int count) noexcept
+    int s2dq_get_pretended() noexcept
+    void s2dq_set_pretended(int count) noexcept
+    int64_t s2dq_take(int64_t *next) noexcept
+    void s2dq_set_stack_size(int64_t size) noexcept
+    int s2dq_can_start(int team) noexcept
+    void s2dq_keep_team(int team) noexcept
 
 
 cdef extern from *:
@@ -278,8 +284,9 @@ cdef int64_t PARALLEL_ASLEEP = 1 << 28
 cdef int64_t AWAKE = 1000000         # nanoseconds since the last such call
 cdef int64_t RESIDENT = 1 << 24      # bytes of a result that may still be in the caches at the next call
 cdef int64_t TASK_MIN = 1 << 16      # a task is worth handing out
-cdef int64_t TASK_MAX = 1 << 23      # and small enough to share evenly
-cdef int64_t SLAB_BYTES = 1 << 26    # of the result, between two looks at pending signals
+cdef int64_t TASK_MAX = 1 << 21      # and small enough to share evenly, and to wait for after Ctrl-C
+cdef int64_t SHIFT = 30000000        # nanoseconds between two looks at pending signals
+cdef int64_t SLAB_BYTES = 1 << 26    # or, without a clock, bytes of the result
 
 # The instruction set in use and its kernels: set once, at the end of the import.
 cdef int ISA
@@ -806,23 +813,28 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
             k -= 1
 
 
-cdef void run_task(const Segment *segments, int count, const Buffers *buffers, int64_t scratch, int64_t task,
-                   int *team) noexcept nogil:
-    """One task, on whichever thread picks it up. OUT: the size of the team, where `team` is not NULL."""
-    cdef int low = 0, high = count - 1, middle
+cdef struct Errand:
+    const Segment *segments
+    int count
+    const Buffers *buffers
+
+
+cdef void run_task(const void *work, int64_t task) noexcept nogil:
+    """One task of an `Errand`, on whichever thread picks it up."""
+    cdef const Errand *errand = <const Errand *>work
+    cdef const Buffers *buffers = errand.buffers
+    cdef int low = 0, high = errand.count - 1, middle
     cdef int64_t first
     cdef const Segment *segment
-    if team:
-        team[0] = s2dq_team()
     while low < high:  # the last segment that starts at or before this task
         middle = (low + high + 1) // 2
-        if segments[middle].first_task <= task:
+        if errand.segments[middle].first_task <= task:
             low = middle
         else:
             high = middle - 1
-    segment = &segments[low]
+    segment = &errand.segments[low]
     first = (task - segment.first_task) * segment.task_rows
-    run_rows(segment, buffers, buffers.scratch + s2dq_thread() * scratch, first,
+    run_rows(segment, buffers, buffers.scratch + s2dq_thread() * buffers.scratch_bytes, first,
              min(first + segment.task_rows, segment.rows))
 
 
@@ -953,11 +965,79 @@ cdef void look_up(Buffers *buffers, Lookups lookups) noexcept:
         buffers.fillings = lookups.fillings
 
 
+ctypedef void (*task_runner)(const void *work, int64_t task) noexcept nogil
+
+cdef struct Shift:               # of a team, between two looks at pending signals
+    task_runner run
+    const void *work
+    int64_t next, stop           # tasks, counted by all threads
+    int64_t over                 # when
+
+
+cdef void work_on(Shift *shift, int *team) noexcept nogil:
+    """Run tasks until all are taken or the shift is over. OUT: the size of the team, where `team` is not NULL."""
+    cdef int64_t task
+    if team:
+        team[0] = s2dq_team()
+    while s2dq_now() < shift.over:  # looked at first: a task that was taken is run
+        task = s2dq_take(&shift.next)
+        if task >= shift.stop:
+            return
+        shift.run(shift.work, task)
+
+
+cdef void run_one(Shift *shift, int64_t task, int *team) noexcept nogil:
+    """A given task. OUT: as for `work_on`."""
+    if team:
+        team[0] = s2dq_team()
+    shift.run(shift.work, task)
+
+
+cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nbytes, int team) except -1:
+    """Run every task once, on a team of at most this size; `nbytes` are those of the result.
+
+    Signals are looked at after every shift, by time: some programs move a hundred times as many bytes as others.
+    """
+    cdef Shift shift
+    cdef int member, seen = 1
+    cdef int64_t task, done = 0
+    if team > 1 and not s2dq_can_start(team):
+        team = 1
+    shift.run, shift.work = run, work
+    while done < tasks:
+        with nogil:
+            shift.over = s2dq_now() + SHIFT
+            shift.next, shift.stop = done, tasks
+            if shift.over == SHIFT:  # no clock
+                shift.stop = min(tasks, done + max(<int64_t>team, SLAB_BYTES // max(1, nbytes // tasks)))
+            if team == 1:
+                work_on(&shift, NULL)
+            elif nbytes < RESIDENT:
+                # The same part for the same thread, call after call: it is in that thread's caches.
+                for task in prange(tasks, schedule="static", num_threads=team):
+                    run_one(&shift, task, &seen if task == 0 else NULL)
+                shift.next = tasks
+            else:
+                for member in prange(team, schedule="static", chunksize=1, num_threads=team):
+                    # One of them tells, so that no two threads write.
+                    work_on(&shift, &seen if member == 0 else NULL)
+            done = min(shift.next, shift.stop)
+        if team > 1:
+            s2dq_keep_team(seen)
+        if done < tasks:
+            PyErr_CheckSignals()
+    s2dq_set_last_team(seen)
+    if nbytes >= PARALLEL_AWAKE:
+        s2dq_set_last_end(s2dq_now())
+    return 0
+
+
 cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
     """Run a program. IN: all of `buffers` but scratch and the ends of X."""
     cdef Segment *segments
-    cdef int team = 1, seen = 1
-    cdef int64_t tasks, slab, begin, end, task
+    cdef Errand errand
+    cdef int team
+    cdef int64_t tasks, begin
     if program.count == 0:
         return 0
     buffers.x_low = buffers.x + program.low
@@ -971,39 +1051,15 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
         return 0
     segments = <Segment *>malloc(program.count * sizeof(Segment))
     try:
-        if program.nbytes >= PARALLEL_ASKED and (num_threads or s2dq_get_cap() or is_awake(program.nbytes)):
-            team = team_limit(num_threads)
+        team = team_for(program.nbytes, num_threads)
         if segments:
             tasks = share_out(program, segments, team)
             team = <int>min(<int64_t>team, tasks)
-            # At least one task for each thread, else as many as fit in the bytes of a slab.
-            slab = max(team, SLAB_BYTES // max(1, program.nbytes // tasks))
             buffers.scratch = <uint8_t *>malloc(max(1, team * program.scratch))
         if not segments or not buffers.scratch:
             raise MemoryError("no memory for scratch rows")
-        begin = 0
-        while begin < tasks:
-            end = min(begin + slab, tasks)
-            with nogil:
-                if team == 1:
-                    for task in range(begin, end):
-                        run_task(segments, program.count, buffers, program.scratch, task, NULL)
-                elif program.nbytes < RESIDENT:
-                    # The same part for the same thread, call after call: it is in that thread's caches.
-                    for task in prange(begin, end, schedule="static", num_threads=team):
-                        run_task(segments, program.count, buffers, program.scratch, task,
-                                 &seen if task == begin else NULL)
-                else:
-                    for task in prange(begin, end, schedule="dynamic", chunksize=1, num_threads=team):
-                        # One task tells, so that no two threads write.
-                        run_task(segments, program.count, buffers, program.scratch, task,
-                                 &seen if task == begin else NULL)
-            begin = end
-            if begin < tasks:
-                PyErr_CheckSignals()
-        s2dq_set_last_team(seen)
-        if program.nbytes >= PARALLEL_AWAKE:
-            s2dq_set_last_end(s2dq_now())
+        errand.segments, errand.count, errand.buffers = segments, program.count, buffers
+        run_tasks(run_task, &errand, tasks, program.nbytes, team)
     finally:
         free(segments)
         free(buffers.scratch)
@@ -1388,7 +1444,7 @@ cdef int team_limit(int wanted) noexcept nogil:
     cdef int limit, quota = s2dq_get_quota()
     if s2dq_forked_serial or s2dq_in_parallel():
         return 1
-    limit = min(s2dq_openmp_threads(), s2dq_processors())
+    limit = min(s2dq_openmp_threads(), s2dq_get_pretended() or s2dq_processors())
     if quota:
         limit = min(limit, quota)
     if not wanted:
@@ -1396,6 +1452,13 @@ cdef int team_limit(int wanted) noexcept nogil:
     if wanted:
         limit = min(limit, wanted)
     return max(limit, 1)
+
+
+cdef int team_for(int64_t nbytes, int num_threads) noexcept nogil:
+    """The team that a result of this size is worth."""
+    if nbytes >= PARALLEL_ASKED and (num_threads or s2dq_get_cap() or is_awake(nbytes)):
+        return team_limit(num_threads)
+    return 1
 
 
 def get_team_limit():
@@ -1411,6 +1474,16 @@ def set_thread_cap(int count):
 def set_quota(int count):
     """Set how many CPUs the control group grants; 0 is no limit."""
     s2dq_set_quota(count)
+
+
+def set_stack_size(int64_t size):
+    """Set how many bytes of stack OpenMP gives its threads; 0 is the system's default."""
+    s2dq_set_stack_size(size)
+
+
+def pretend_processors(int count):
+    """Count with so many processors, whatever the machine has; 0 asks the system again: for tests."""
+    s2dq_set_pretended(count)
 
 
 def last_team_size():
@@ -1523,50 +1596,33 @@ cdef void view_source(s2dq_conversion *conversion, cnp.ndarray x):
                            and cnp.PyArray_ISNOTSWAPPED(x))
 
 
+cdef struct Parts:               # of a conversion
+    const s2dq_conversion *conversion
+    int64_t count, size          # elements, and those of a part
+
+
 cdef int run_conversion(const s2dq_conversion *conversion, int64_t count, int64_t width, int num_threads) except -1:
     """Convert `count` elements of at most `width` bytes, shared out as `execute` does it."""
     cdef int64_t nbytes = count * width
-    cdef int64_t part, slab, tasks, task, begin = 0, end
-    cdef int team = 1, seen = 1
+    cdef int64_t tasks
+    cdef Parts parts
+    cdef int team
     if nbytes <= SMALL:
         s2dq_convert(conversion, CONVERTERS, 0, count)
         s2dq_set_last_team(1)
         return 0
-    if nbytes >= PARALLEL_ASKED and (num_threads or s2dq_get_cap() or is_awake(nbytes)):
-        team = team_limit(num_threads)
-    # Tasks begin at lines of the result, so that no two threads write one.
-    part = min(max(nbytes // (4 * team), TASK_MIN), TASK_MAX) // width // 64 * 64
-    tasks = (count + part - 1) // part
-    team = <int>min(<int64_t>team, tasks)
-    slab = max(<int64_t>team, SLAB_BYTES // (part * width))
-    while begin < tasks:
-        end = min(begin + slab, tasks)
-        with nogil:
-            if team == 1:
-                for task in range(begin, end):
-                    run_part(conversion, task * part, min(task * part + part, count), NULL)
-            elif nbytes < RESIDENT:
-                for task in prange(begin, end, schedule="static", num_threads=team):
-                    run_part(conversion, task * part, min(task * part + part, count),
-                             &seen if task == begin else NULL)
-            else:
-                for task in prange(begin, end, schedule="dynamic", chunksize=1, num_threads=team):
-                    run_part(conversion, task * part, min(task * part + part, count),
-                             &seen if task == begin else NULL)
-        begin = end
-        if begin < tasks:
-            PyErr_CheckSignals()
-    s2dq_set_last_team(seen)
-    if nbytes >= PARALLEL_AWAKE:
-        s2dq_set_last_end(s2dq_now())
-    return 0
+    team = team_for(nbytes, num_threads)
+    parts.conversion, parts.count = conversion, count
+    # Parts begin at lines of the result, so that no two threads write one.
+    parts.size = min(max(nbytes // (4 * team), TASK_MIN), TASK_MAX) // width // 64 * 64
+    tasks = (count + parts.size - 1) // parts.size
+    return run_tasks(run_part, &parts, tasks, nbytes, <int>min(<int64_t>team, tasks))
 
 
-cdef void run_part(const s2dq_conversion *conversion, int64_t first, int64_t last, int *team) noexcept nogil:
-    """One task, on whichever thread picks it up. OUT: the size of the team, where `team` is not NULL."""
-    if team:
-        team[0] = s2dq_team()
-    s2dq_convert(conversion, CONVERTERS, first, last)
+cdef void run_part(const void *work, int64_t task) noexcept nogil:
+    """One of the `Parts`, on whichever thread picks it up."""
+    cdef const Parts *parts = <const Parts *>work
+    s2dq_convert(parts.conversion, CONVERTERS, task * parts.size, min(task * parts.size + parts.size, parts.count))
 
 
 # ----------------------------------------------------------------------------------------------- instruction sets

@@ -3,8 +3,8 @@
 A call wants the threads of its ``num_threads`` argument, else of `set_num_threads`, else of the environment variable
 ``S2DQ_NUM_THREADS``, else OpenMP's current maximum (which ``OMP_NUM_THREADS`` and threadpoolctl act through). It gets
 at most OpenMP's maximum, the CPUs that affinity and control group allow, and one thread per task; and one
-inside another parallel region, or in a forked child whose OpenMP runtime could not be put in order (`_micro/threads.h`
-has the handlers).
+inside another parallel region, where the system refuses more threads, or in a forked child whose OpenMP runtime could
+not be put in order (`_micro/threads.h` has the handlers).
 
 Small tensors never open a parallel region. Where nobody has said how many threads to use, neither do tensors of a few
 MiB that come alone: a team that sleeps takes longer to wake than they take to move. Calls in quick succession get one.
@@ -12,6 +12,7 @@ MiB that come alone: a team that sleeps takes longer to wake than they take to m
 
 import os
 import platform
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -129,6 +130,18 @@ def _read_environment() -> int:
     return int(digits) if len(digits) < 10 else _LARGEST  # capped at the call
 
 
+def _read_stack_size() -> int:
+    """Bytes of stack that OpenMP gives its threads, 0 where it takes the system's default."""
+    for name in ("OMP_STACKSIZE", "GOMP_STACKSIZE"):
+        match = re.fullmatch(r"\s*\+?([0-9]{1,18})\s*([bkmg]?)\s*", os.environ.get(name, ""), re.IGNORECASE | re.ASCII)
+        if match:
+            number, unit = match.groups()
+            size = int(number) << 10 * "bkmg".index(unit.lower() or "k")
+            if size < 2**63:  # more is ignored
+                return size
+    return 0
+
+
 def _cgroup_quota(root: Path = Path("/sys/fs/cgroup"), process: Path = Path("/proc/self/cgroup")) -> int:
     """CPUs that the control groups of this process grant, rounded up; 0 where there is no limit."""
     limits = []
@@ -171,3 +184,4 @@ _from_environment = _read_environment()
 _quota = _cgroup_quota()
 _kernels.set_thread_cap(_from_environment)
 _kernels.set_quota(_quota)
+_kernels.set_stack_size(_read_stack_size())

@@ -5,6 +5,9 @@
  * (omp_pause_resource_all), and where that is impossible the child stays serial.
  *
  * LLVM's and Microsoft's runtimes look after forks themselves, or have none.
+ *
+ * Where a thread cannot be created, OpenMP's runtimes end the process. So before a team grows, its threads are created
+ * and ended here once, and the call stays on one thread where that fails.
  */
 #ifndef S2DQ_THREADS_H
 #define S2DQ_THREADS_H
@@ -16,10 +19,19 @@
 #include <omp.h>
 #endif
 
-#if defined(_OPENMP) && defined(__GNUC__) && !defined(__clang__) && !defined(_WIN32)
+#if defined(_OPENMP) && !defined(_WIN32)
+#define S2DQ_GUARD_TEAM 1
+#include <pthread.h>
+#include <stdlib.h>
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
 #define S2DQ_GUARD_FORK 1
 #include <dlfcn.h>
-#include <pthread.h>
+#endif
 #endif
 
 #if defined(_MSC_VER)
@@ -29,6 +41,11 @@
 #endif
 
 static int s2dq_forked_serial = 0; /* written in the only thread of a fresh child, read everywhere */
+
+#if defined(S2DQ_GUARD_TEAM)
+/* The team that this thread ran last, whose threads OpenMP keeps for the next one; 1 where there is none. */
+static S2DQ_THREAD_LOCAL int s2dq_kept_team = 1;
+#endif
 
 #if defined(S2DQ_GUARD_FORK)
 
@@ -51,6 +68,7 @@ static int s2dq_can_pause(void)
 static void s2dq_before_fork(void)
 {
     s2dq_pause_failed = !s2dq_can_pause() || omp_pause_resource_all(omp_pause_soft) != 0;
+    if (!s2dq_pause_failed) s2dq_kept_team = 1;
 }
 
 static void s2dq_in_child(void)
@@ -93,19 +111,27 @@ static int s2dq_thread(void) { return 0; }
 static int s2dq_team(void) { return 1; }
 #endif
 
-/* Written by one thread while others read: the cap that callers set, and the quota of the control group. */
+/* Written by one thread while others read: the cap that callers set, the quota of the control group, the processors
+ * that tests count with, and the next task of a team. */
 #if defined(_MSC_VER)
-static volatile long s2dq_cap = 0, s2dq_quota = 0;
+#include <intrin.h>
+static volatile long s2dq_cap = 0, s2dq_quota = 0, s2dq_pretended = 0;
 static int s2dq_get_cap(void) { return (int)s2dq_cap; }
 static void s2dq_set_cap(int count) { s2dq_cap = count; }
 static int s2dq_get_quota(void) { return (int)s2dq_quota; }
 static void s2dq_set_quota(int count) { s2dq_quota = count; }
+static int s2dq_get_pretended(void) { return (int)s2dq_pretended; }
+static void s2dq_set_pretended(int count) { s2dq_pretended = count; }
+static int64_t s2dq_take(int64_t *next) { return _InterlockedExchangeAdd64(next, 1); }
 #else
-static int s2dq_cap = 0, s2dq_quota = 0;
+static int s2dq_cap = 0, s2dq_quota = 0, s2dq_pretended = 0;
 static int s2dq_get_cap(void) { return __atomic_load_n(&s2dq_cap, __ATOMIC_RELAXED); }
 static void s2dq_set_cap(int count) { __atomic_store_n(&s2dq_cap, count, __ATOMIC_RELAXED); }
 static int s2dq_get_quota(void) { return __atomic_load_n(&s2dq_quota, __ATOMIC_RELAXED); }
 static void s2dq_set_quota(int count) { __atomic_store_n(&s2dq_quota, count, __ATOMIC_RELAXED); }
+static int s2dq_get_pretended(void) { return __atomic_load_n(&s2dq_pretended, __ATOMIC_RELAXED); }
+static void s2dq_set_pretended(int count) { __atomic_store_n(&s2dq_pretended, count, __ATOMIC_RELAXED); }
+static int64_t s2dq_take(int64_t *next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
 #endif
 
 /* Nanoseconds of a clock that only goes forward; 0 where there is none. */
@@ -129,6 +155,99 @@ static S2DQ_THREAD_LOCAL int s2dq_last_team = 1;
 
 static int s2dq_get_last_team(void) { return s2dq_last_team; }
 static void s2dq_set_last_team(int size) { s2dq_last_team = size; }
+
+/* Bytes of stack of OpenMP's threads; 0 is the system's default. Set once, at the end of the import. */
+static size_t s2dq_stack_size = 0;
+
+static void s2dq_set_stack_size(int64_t size) { s2dq_stack_size = size < 0 ? 0 : (size_t)size; }
+
+#if defined(S2DQ_GUARD_TEAM)
+
+enum { S2DQ_LEAST_STACK = 1 << 17 }; /* kernels overran 32 KiB */
+
+typedef struct {
+    pthread_t thread;
+    pthread_mutex_t *gate;
+    long id;
+} s2dq_recruit;
+
+/* Stays until all of them are there. */
+static void *s2dq_stand_by(void *recruit)
+{
+    s2dq_recruit *self = (s2dq_recruit *)recruit;
+#if defined(__linux__)
+    self->id = syscall(SYS_gettid);
+#endif
+    pthread_mutex_lock(self->gate);
+    pthread_mutex_unlock(self->gate);
+    return NULL;
+}
+
+/* Whether a thread that was joined counts no longer: the kernel lets go of it a little later. */
+static int s2dq_has_gone(const s2dq_recruit *recruit)
+{
+#if defined(__linux__)
+    const int64_t patience = s2dq_now() + 2000000000;
+    while (syscall(SYS_tgkill, getpid(), recruit->id, 0) == 0) {
+        if (s2dq_now() > patience) return 0;
+        sched_yield();
+    }
+#else
+    (void)recruit;
+#endif
+    return 1;
+}
+
+/* Whether `count` threads like OpenMP's can be had, all at once, and have stack enough for kernels. They are gone
+ * afterwards, and their memory is at hand. */
+static int s2dq_can_recruit(int count)
+{
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_attr_t attributes;
+    s2dq_recruit *recruits = (s2dq_recruit *)malloc((size_t)count * sizeof(s2dq_recruit));
+    size_t stack = 0;
+    int started = 0, gone = 1;
+    if (!recruits) return 0;
+    if (pthread_attr_init(&attributes) != 0) {
+        free(recruits);
+        return 0;
+    }
+    if (s2dq_stack_size) pthread_attr_setstacksize(&attributes, s2dq_stack_size); /* or it stays, as in OpenMP */
+    pthread_attr_getstacksize(&attributes, &stack);
+    if (stack < S2DQ_LEAST_STACK) count = -1;
+    pthread_mutex_lock(&gate);
+    for (; started < count; started++) {
+        recruits[started].gate = &gate;
+        if (pthread_create(&recruits[started].thread, &attributes, s2dq_stand_by, &recruits[started]) != 0) break;
+    }
+    pthread_mutex_unlock(&gate);
+    for (int k = 0; k < started; k++) pthread_join(recruits[k].thread, NULL);
+    for (int k = 0; k < started; k++) gone &= s2dq_has_gone(&recruits[k]);
+    pthread_attr_destroy(&attributes);
+    free(recruits);
+    return gone && started == count;
+}
+
+/* Whether this thread may open a region of `team` threads. The answer is at hand unless its team has to grow. */
+static int s2dq_can_start(int team)
+{
+    return team <= s2dq_kept_team || s2dq_can_recruit(team - 1);
+}
+
+/* OpenMP lets go of the threads that a smaller team has no use for. */
+static void s2dq_keep_team(int team) { s2dq_kept_team = team; }
+
+#else
+
+static int s2dq_can_start(int team)
+{
+    (void)team;
+    return 1;
+}
+
+static void s2dq_keep_team(int team) { (void)team; }
+
+#endif
 
 #if defined(__clang__)
 #define S2DQ_COMPILER "clang " __clang_version__

@@ -1,0 +1,241 @@
+"""Ctrl-C within a third of a second, whatever the kernel does; and interpreters that end while kernels run.
+
+Arrays of 4 GiB are files of 16 MiB, mapped over and over: even the fastest call takes longer than the answer may. On
+the slowest paths it would take minutes.
+"""
+
+import os
+import sys
+
+import pytest
+
+from guarded import run_child
+from s2dq import _kernels
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or sys.maxsize < 2**32, reason="needs memfd_create and a 64-bit address space"
+)
+LIMIT = 0.3  # seconds
+_PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
+
+
+# -------------------------------------------------------------------- functions that travel into the children
+
+
+def large_memory(size=2**32, period=2**24):
+    """`size` bytes in the memory of `period`, as an array of bytes: every part of that length is the same one."""
+    import ctypes
+    import mmap
+    import os
+
+    import numpy as np
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    file = os.memfd_create("ring")
+    os.ftruncate(file, period)
+    readable, fixed, no_reserve = mmap.PROT_READ | mmap.PROT_WRITE, 0x10, 0x4000
+    start = libc.mmap(None, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve, -1, 0)
+    for at in range(start, start + size, period):
+        if libc.mmap(at, period, readable, mmap.MAP_SHARED | fixed, file, 0) != at:
+            raise OSError(ctypes.get_errno(), "mmap")
+    return np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8)
+
+
+def long_calls():
+    """Calls by name: the operators in their fastest and slowest ways, packing, conversions, frames."""
+    import numpy as np
+
+    import s2dq
+
+    source, target = large_memory(), large_memory()
+    source[: 2**24] = np.random.default_rng(20250301).integers(0, 256, 2**24, np.uint8)
+    x, out = source.view(np.int8), target.view(np.int8)
+    scales = np.linspace(0.01, 2, 64)
+
+    def view(array, dtype, *shape):
+        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        return array[:size].view(dtype).reshape(shape)
+
+    frames = view(source, np.uint8, 1024, 1024, 1024, 4)
+    levels = view(source, np.float32, 256, 1024, 1024, 4)
+    pre = s2dq.Preprocessor(scale=1 / 64, zero_point=-3, mean=0.4, std=0.3, block_size=2)
+    rgb = s2dq.Preprocessor(dtype="float32", mean=(0.4, 0.5, 0.4), std=0.3, data_format="NCHW")
+    post = s2dq.Postprocessor(scale=1 / 64, zero_point=-3, mean=0.4, std=0.3, block_size=2)
+    q = s2dq.QuantizedTensor(view(x, np.int8, 2**26, 64), scales, np.arange(64), axis=1)
+    turned = x.reshape(2048, 2048, 4, 256).transpose(3, 2, 1, 0)  # its bytes lie a MiB apart
+    shuffled = view(x, ">f8", 2**15, 2**14).T
+    small = s2dq.QuantizedTensor(view(x, np.int8, 2**24, 64), scales, np.arange(64), axis=1)
+    return {
+        "s2d": lambda n: s2dq.space_to_depth(
+            x.reshape(1024, 1024, 1024, 4), 2, out=out.reshape(1024, 512, 512, 16), num_threads=n),
+        "s2d turned": lambda n: s2dq.space_to_depth(
+            turned, 2, "NCHW", mode="CRD", out_format="NHWC", out=out.reshape(256, 1024, 1024, 16), num_threads=n),
+        "d2s focus": lambda n: s2dq.depth_to_space(
+            x.reshape(256, 1024, 1024, 16), 2, mode="focus", out=out.reshape(256, 2048, 2048, 4), num_threads=n),
+        "s2b": lambda n: s2dq.space_to_batch_nd(
+            x.reshape(64, 8192, 8192), [2, 2], [[0, 0]] * 2, out=out.reshape(256, 4096, 4096), num_threads=n),
+        "b2s": lambda n: s2dq.batch_to_space_nd(
+            x.reshape(256, 4096, 4096), [2, 2], [[0, 0]] * 2, out=out.reshape(64, 8192, 8192), num_threads=n),
+        "one row": lambda n: s2dq.space_to_depth(
+            x.reshape(1, 1, -1, 1), (1, 2), out=out.reshape(1, 1, -1, 2), num_threads=n),
+        "pack": lambda n: s2dq.pack_vect_c(
+            x.reshape(1024, 4, 1024, 1024), out=out.reshape(1024, 1, 1024, 1024, 4), num_threads=n),
+        "unpack": lambda n: s2dq.unpack_vect_c(
+            x.reshape(1024, 1, 1024, 1024, 4), out=out.reshape(1024, 4, 1024, 1024), num_threads=n),
+        "quantize": lambda n: s2dq.quantize(view(source, np.float32, 2**24, 64), scales, 3, axis=1,
+                                            out=view(out, np.int8, 2**24, 64), num_threads=n),
+        "quantize turned": lambda n: s2dq.quantize(shuffled, 0.1, 3, "int16", out=view(target, np.int16, 2**14, 2**15),
+                                                   num_threads=n),
+        "dequantize": lambda n: s2dq.dequantize(small, out=view(target, np.float32, 2**24, 64), num_threads=n),
+        "requantize": lambda n: s2dq.requantize(q, 0.3, 1, out=view(out, np.int8, 2**26, 64), num_threads=n),
+        "preprocess": lambda n: pre(frames, out.reshape(1024, 512, 512, 16)),
+        "preprocess floats": lambda n: rgb(levels[..., :3], view(target, np.float32, 256, 3, 1024, 1024)),
+        "postprocess": lambda n: post(x.reshape(1024, 512, 512, 16), target.reshape(1024, 1024, 1024, 4)),
+    }
+
+
+def right_answers():
+    """Results of a few small calls, of every kind."""
+    import numpy as np
+
+    import s2dq
+
+    x = np.arange(2**20, dtype=np.uint32).view(np.int8).reshape(1, 1024, 1024, 4)
+    q = s2dq.quantize(x.astype(np.float32), 0.3, 1, num_threads=2)
+    pre = s2dq.Preprocessor(scale=0.5, block_size=2, num_threads=2)
+    return [result.tobytes() for result in (s2dq.space_to_depth(x, 2, num_threads=2), q.values, q.dequantize(),
+                                            pre(x.view(np.uint8)), s2dq.pack_vect_c(x, "NHWC", num_threads=2))]
+
+
+def interrupter():
+    """A process that sends this one SIGINT a moment after it is asked to. Returns how to ask, and when it was sent."""
+    import os
+    import signal
+    import struct
+    import time
+
+    asked, ask = os.pipe()
+    told, tell = os.pipe()
+    pid = os.getpid()
+    if not os.fork():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.close(ask)
+        os.close(told)
+        while os.read(asked, 1):
+            time.sleep(0.05)
+            os.write(tell, struct.pack("d", time.monotonic()))
+            os.kill(pid, signal.SIGINT)
+        os._exit(0)
+    os.close(asked)
+    os.close(tell)
+    return lambda: os.write(ask, b"!"), lambda: struct.unpack("d", os.read(told, 8))[0]
+
+
+def interrupt_all(threads):
+    """For every call: how long it takes from the signal to KeyboardInterrupt, and whether it ended before."""
+    import time
+
+    ask, when = interrupter()
+    import s2dq
+    from s2dq import _kernels
+
+    expected = right_answers()
+    s2dq.set_num_threads(threads)
+    for name, call in long_calls().items():
+        ended = 0
+        try:
+            ask()
+            while True:
+                call(threads)
+                ended += 1
+        except KeyboardInterrupt:
+            took = time.monotonic() - when()
+        print(name, took, ended, _kernels.isa(), sep=": ")
+        if right_answers() != expected:
+            raise AssertionError(f"wrong bytes after {name} was interrupted")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("isa", dict.fromkeys((_kernels.isa(), "portable")))
+def test_interrupt_is_answered(isa, threads):
+    """... and the next calls are right."""
+    helpers = (large_memory, long_calls, right_answers, interrupter)
+    output = run_child(interrupt_all, threads, helpers=helpers, timeout=120, env={"S2DQ_ISA": isa})
+    lines = [line.split(": ") for line in output.splitlines()]
+    assert len(lines) == 15
+    assert {used for *_, used in lines} == {isa}
+    late = {name: took for name, took, *_ in lines if not 0 <= float(took) < LIMIT * _PATIENCE}
+    assert not late, f"seconds from the signal to KeyboardInterrupt, {threads} threads"
+    # The signal came while the first call ran, but for those that the machine is too fast for.
+    assert sum(int(ended) == 0 for _, _, ended, _ in lines) >= 10, output
+
+
+def interrupt_main_while_another_computes():
+    import threading
+    import time
+
+    ask, when = interrupter()
+    import numpy as np
+
+    import s2dq
+
+    expected = right_answers()
+    x = np.arange(2**26, dtype=np.uint32).view(np.int8).reshape(1, 8192, 8192, 4)
+    results, stop = [], threading.Event()
+
+    def work():
+        while not stop.is_set():
+            results.append(s2dq.space_to_depth(x, 2, num_threads=2)[0, -1, -1].tobytes())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        ask()
+        while True:
+            time.sleep(10)
+    except KeyboardInterrupt:
+        took = time.monotonic() - when()
+    stop.set()
+    thread.join()
+    last = x[0, -2:, -2:].tobytes()
+    print(took, bool(results) and set(results) == {last}, right_answers() == expected)
+
+
+def test_interrupt_of_the_main_thread_while_another_computes():
+    took, results, after = run_child(
+        interrupt_main_while_another_computes, helpers=(interrupter, right_answers)).split()  # fmt: skip
+    assert float(took) < LIMIT * _PATIENCE
+    assert (results, after) == ("True", "True"), "the call of the other thread was disturbed"
+
+
+# ------------------------------------------------------------------------------------------ the interpreter's end
+
+
+def exit_while_threads_compute(threads, how):
+    import sys
+    import threading
+
+    calls = list(long_calls().values())
+    started = threading.Barrier(len(calls[:6]) + 1)
+
+    def work(call):
+        started.wait()
+        while True:
+            call(threads)
+
+    for call in calls[:6]:
+        threading.Thread(target=work, args=[call], daemon=True).start()
+    started.wait()
+    print("ended", flush=True)
+    if how == "exit":
+        sys.exit(0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("how", ["exit", "end"])
+def test_daemon_threads_at_the_end_of_the_interpreter(threads, how):
+    """`run_child` fails where the exit code is not 0."""
+    output = run_child(exit_while_threads_compute, threads, how, helpers=(large_memory, long_calls))
+    assert output == "ended\n"
