@@ -218,11 +218,10 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     const int64_t dst_middle = loops[1].dst - loops[2].extent * loops[2].dst + loops[2].dst_back;
     const int64_t src_outer = loops[0].src - loops[1].extent * loops[1].src + loops[1].src_back;
     const int64_t dst_outer = loops[0].dst - loops[1].extent * loops[1].dst + loops[1].dst_back;
-    /* Two turns at once, where what they store lies side by side and lines leave the registers for it. They begin where
-     * few of the stores reach into a second line; the last turn may be moved back. */
+    /* Two turns at once, where what they store lies side by side and lines leave the registers for it; the last turn
+     * may be moved back. */
     const int by_two = kind == S2DQ_TILE_PLAIN && stores > 1 && !fills && mapped != S2DQ_512_LINES;
-    const int64_t piece = S2DQ_REGISTER_BYTES / stores;
-    const int joins = by_two && loops[2].dst == piece;
+    const int joins = by_two && loops[2].dst == S2DQ_REGISTER_BYTES / stores;
     const int64_t alone = joins ? 1 + (loops[2].src_back != 0 || loops[2].dst_back != 0) : loops[2].extent;
     const uint8_t *s = src;
     uint8_t *d = dst;
@@ -243,7 +242,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                     for (int k = 0; k < inputs * loads; k += loads)
                         _mm_prefetch((const char *)(s + src_at[k] + fetch), _MM_HINT_T0);
                 }
-                if (by_two && left > alone && !((uintptr_t)(d + dst_at[0]) & piece)) {
+                if (by_two && left > alone) {
                     __m512i next[S2DQ_REGISTERS];
                     if (loads <= 2 && far) {
 #pragma GCC unroll 4
