@@ -1,6 +1,5 @@
 """The long tests of `tests/stress` in a short form, and proof that their checks can fail."""
 
-import importlib.util
 import json
 import os
 import sys
@@ -27,7 +26,6 @@ def soak_some_steps(stress, steps, plant):
 
     sys.path.insert(0, stress)
     import numpy as np
-
     import soak
 
     kept = []

@@ -97,7 +97,7 @@ def draw_values(source, shape, dtype):
     rng = np.random.default_rng(source.integer(0, 255))
     if dtype.hasobject:
         return rng.integers(-9, 9, shape).astype(object)
-    if dtype.kind == "?" or dtype == bool:
+    if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":
         return rng.integers(0, 256, (*shape, dtype.itemsize), np.uint8).view(dtype).reshape(shape)

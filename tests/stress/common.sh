@@ -1,5 +1,5 @@
 # What the scripts of this folder share. They leave the checkout alone: everything is copied, built and run in a
-# temporary directory, or in S2DQ_STRESS_DIR, which is kept; a second run there builds again but downloads nothing.
+# temporary directory, or in S2DQ_STRESS_DIR, which is kept, with its virtual environment, for the next run.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
@@ -8,8 +8,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 unset PYTHONPATH PYTHONHOME VIRTUAL_ENV LD_PRELOAD OMP_NUM_THREADS OMP_THREAD_LIMIT S2DQ_NO_OPENMP S2DQ_DEBUG S2DQ_NUM_THREADS
 
 # Stop, with the exit status that .ci/run shows as NOT RUN, where a tool is missing.
-need() {  # tool, Debian package
-    if ! command -v "$1" > /dev/null; then
+need() {  # program or library, Debian package
+    if ! command -v "$1" > /dev/null && [[ $1 != /* || ! -e $1 ]]; then
         echo "NOT RUN: $1 is missing (apt-get install $2)"
         exit 77
     fi
@@ -26,8 +26,8 @@ prepare() {  # packages to install...
     fi
     rm -rf "$work/checkout"
     mkdir "$work/checkout"
-    tar -C "$root" --exclude=./.git --exclude=./build --exclude='*.so' --exclude=__pycache__ --exclude='*.egg-info' \
-        -c . | tar -C "$work/checkout" -x
+    local leftovers=(--exclude=./.git --exclude=./build --exclude='*.so' --exclude=__pycache__ --exclude='*.egg-info')
+    tar -C "$root" "${leftovers[@]}" -c . | tar -C "$work/checkout" -x
     [[ -e $work/venv ]] || "${PYTHON:-python3}" -m venv "$work/venv"
     export VIRTUAL_ENV=$work/venv PATH=$work/venv/bin:$PATH
     cd "$work/checkout"
