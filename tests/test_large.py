@@ -5,12 +5,11 @@ past the 2**32nd byte to the end (the *tail*). The tensor is as large as it says
 be done by another offset, and an offset that wrapped in 31 or 32 bits leaves the memory or misses the tail.
 """
 
-import os
 import sys
 
 import pytest
 
-from guarded import run_child
+from guarded import SANITIZED, run_child
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or sys.maxsize < 2**32, reason="needs memfd_create and a 64-bit address space"
@@ -238,8 +237,7 @@ def ask_for_more_than_there_is(threads):
         print(name, refused)
 
 
-# A sanitizer has an address space of its own, of terabytes, most of which it takes at the start.
-@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="limits the address space")
+@pytest.mark.skipif(SANITIZED, reason="limits the address space")
 @pytest.mark.parametrize("threads", [1, 2, None])
 def test_no_memory_is_a_memory_error(threads):
     lines = [line.split() for line in run_child(ask_for_more_than_there_is, threads, timeout=120).splitlines()]

@@ -1,18 +1,16 @@
 """The long tests of `tests/stress` in a short form, and proof that their checks can fail."""
 
 import json
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from guarded import run_child
+from guarded import SANITIZED, run_child
 
 STRESS = Path(__file__).parent / "stress"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-# Memory that a sanitizer holds back after it was freed is no leak.
-plain_memory = pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="memory under a sanitizer")
+plain_memory = pytest.mark.skipif(SANITIZED, reason="a sanitizer holds back memory that was freed")
 
 
 # ------------------------------------------------------------------------------------------------------ soak
@@ -71,5 +69,5 @@ def test_soak_finds_a_leak(plant, told):
 
 @linux
 def test_soak_finds_a_wrong_byte():
-    with pytest.raises(AssertionError, match="1 other bytes|other bytes"):
+    with pytest.raises(AssertionError, match="other bytes"):
         soaked(200, "byte")
