@@ -166,4 +166,25 @@ stage_asv() {
     python .ci/check_asv.py asv_bench/results
 }
 
+# The checks of tests/stress, in minutes: that page has the long ones. What is missing makes them NOT RUN.
+stress() {
+    local script=$1
+    shift
+    fresh_checkout
+    S2DQ_STRESS_DIR=$PWD/../stress bash "tests/stress/$script" "$@"
+}
+
+stage_sanitizers() {
+    if command -v clang-19 > /dev/null; then export CC=clang-19; fi  # compiles checked code sooner than gcc
+    stress sanitizers -q tests/test_{dtypes,guard_pages,operators,out,contract,preprocess,postprocess}.py
+}
+
+stage_threads-sanitizer() {
+    stress threads_sanitizer --seconds 20
+}
+
+stage_valgrind() {
+    stress valgrind --calls 60
+}
+
 "stage_$1"

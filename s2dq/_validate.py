@@ -38,14 +38,18 @@ UNMADE = object()  # as `out`: a call that is checked and not made, whose result
 
 _short = reprlib.Repr()
 _short.maxother, _short.maxstring, _short.maxlist, _short.maxtuple = 80, 60, 8, 8
+_LONGEST = 400  # characters of a value in a message: lists of lists have no end in sight
 
 
 def show(value: Any) -> str:
     """A short one-line repr that cannot fail."""
     try:
-        return " ".join(_short.repr(value).split())
+        text = " ".join(_short.repr(value).split())
     except Exception:  # a repr of the caller's own, or an integer too long to print
         return f"<{type(value).__name__}>"
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 2 :]}"
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 class Call(NamedTuple):

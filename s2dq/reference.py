@@ -386,8 +386,10 @@ def _pack(x, lanes, pad_value):
 def _filled(shape, dtype, value):
     """An array of one value; None, and the raw 0 of dtypes without numbers, mean the dtype's zero."""
     array = np.zeros(shape, dtype)
-    if value is not None and not (value == 0 and dtype.kind in "SUVmMT"):
-        array[...] = value
+    if value is not None and not (dtype.kind in "SUVmMT" and value == 0):
+        element = np.empty((), dtype)
+        element[()] = value  # among objects a list is one of them
+        array[...] = element
     return array
 
 

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,9 @@ import numpy as np
 POISON = 0xA5
 PAGE = mmap.PAGESIZE
 _PROT_NONE = 0
+
+# Under AddressSanitizer: it takes terabytes of address space at the start, and holds back memory that was freed.
+SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 
 # How many times as long as usual children may take, say in an emulator.
 _PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
@@ -65,6 +69,39 @@ class Arena:
         start = array.ctypes.data - self.memory.ctypes.data
         outside = np.concatenate([self.memory[:start], self.memory[start + array.nbytes :]])
         return bool((outside == POISON).all())
+
+
+class Ring:
+    """Elements of a dtype, `period` of them mapped `times` times: a *ring* of copies, then a *tail* of its own."""
+
+    def __init__(self, period, times, dtype="int8"):
+        dtype = np.dtype(dtype)
+        step, readable = period * dtype.itemsize, mmap.PROT_READ | mmap.PROT_WRITE
+        map_fixed, map_noreserve = 0x10, 0x4000
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+
+        def memory_map(*args):
+            address = libc.mmap(*args)
+            if address == ctypes.c_void_p(-1).value:
+                raise OSError(ctypes.get_errno(), "mmap")
+            return address
+
+        start = memory_map(None, step * times, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | map_noreserve, -1, 0)
+        files = [os.memfd_create("ring"), os.memfd_create("tail")]
+        for file in files:
+            os.ftruncate(file, step)
+        for i in range(times):
+            memory_map(start + i * step, step, readable, mmap.MAP_SHARED | map_fixed, files[i == times - 1], 0)
+        for file in files:
+            os.close(file)
+        self.all = np.frombuffer((ctypes.c_uint8 * (step * times)).from_address(start), dtype)
+        self.ring, self.tail = self.all[:period], self.all[-period:]
+
+    def array(self, *shape):
+        assert prod(shape) == self.all.size, shape
+        return self.all.reshape(shape)
 
 
 def run_child(function, *arguments, helpers=(), timeout=60, env=None):

@@ -1123,3 +1123,37 @@ def test_keywords_too_long_to_print(keywords, source, rule):
     with pytest.raises(ValueError, match=rule) as caught:
         kind(scale=1.0, **keywords)(source)
     assert type(caught.value) is ValueError and len(str(caught.value)) < 1000
+
+
+class LongRepr:
+    """Shown in lines, in colour, and at length."""
+
+    def __index__(self):
+        return 2
+
+    def __repr__(self):
+        return "two\n\x1b[31m" * 100
+
+
+@pytest.mark.parametrize("function, argument, value", [
+    ("batch_to_space_nd", "num_threads", [[[LongRepr()] * 6] * 6] * 6),
+    ("pack_vect_c", "vect", [[["a" * 60] * 8] * 8] * 8),
+    ("space_to_depth", "pad_value", [[LongRepr()] * 8] * 8),
+    ("quantize", "axis", [[[1.5] * 8] * 8] * 8),
+])
+def test_value_too_long_for_a_message(function, argument, value):
+    """Found by the fuzzer: lists of lists of objects made messages of thousands of characters."""
+    with pytest.raises(TypeError) as caught:
+        getattr(s2dq, function)(**{**GOOD[function].arguments, argument: value})
+    message = str(caught.value)
+    assert message.startswith(f"{function}: {argument} ") and "..." in message
+    assert message.isprintable() and len(message) < 1000, message
+
+
+@pytest.mark.parametrize("pad", [[], [5], (), np.array([1]), np.zeros((0, 2)), "ab", {"a": 1}], ids=repr)
+def test_any_object_pads_an_array_of_objects(pad):
+    """Found by the fuzzer: to the operators a list is one object; the reference spread it."""
+    x = np.array([[7]], object)
+    for module in (s2dq, reference):
+        result = module.space_to_batch_nd(x, [2], [[0, 1]], pad_value=pad)
+        assert result.shape == (2, 1) and result[0, 0] == 7 and result[1, 0] is pad

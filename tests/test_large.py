@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from guarded import run_child
+from guarded import SANITIZED, run_child
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or sys.maxsize < 2**32, reason="needs memfd_create and a 64-bit address space"
@@ -18,49 +18,17 @@ pytestmark = pytest.mark.skipif(
 
 def move_large_tensors():
     """Print name, elements of the source and elements of the result of every case, checked."""
-    import ctypes
-    import mmap
-    import os
     import signal
-    from math import prod
 
     import numpy as np
 
     import s2dq
+    from guarded import Ring
 
     period, times = 4190208, 1027  # a frame of 704 x 1984 x 3 bytes; 1023 pages
     size = period * times
     assert (size - period) > 2**32
-    map_fixed, map_noreserve, readable, anonymous = 0x10, 0x4000, mmap.PROT_READ | mmap.PROT_WRITE, -1
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-
-    def memory_map(*args):
-        address = libc.mmap(*args)
-        if address == ctypes.c_void_p(-1).value:
-            raise OSError(ctypes.get_errno(), "mmap")
-        return address
-
-    class Memory:
-        """`size` bytes: a ring of copies of `ring`, then `tail`."""
-
-        def __init__(self):
-            start = memory_map(None, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | map_noreserve, anonymous, 0)
-            files = [os.memfd_create("ring"), os.memfd_create("tail")]
-            for file in files:
-                os.ftruncate(file, period)
-            for i in range(times):
-                file = files[i == times - 1]
-                memory_map(start + i * period, period, readable, mmap.MAP_SHARED | map_fixed, file, 0)
-            self.all = np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.int8)
-            self.ring, self.tail = self.all[:period], self.all[-period:]
-
-        def array(self, *shape):
-            assert prod(shape) == size, shape
-            return self.all.reshape(shape)
-
-    source, target = Memory(), Memory()
+    source, target = Ring(period, times), Ring(period, times)
     source.ring[...] = 7
     source.tail[...] = np.random.default_rng(20250301).integers(-128, 128, period, np.int8)
 
@@ -140,3 +108,138 @@ def test_large_tensors():
     assert len(cases) == 9, output
     for name, *sizes in cases:
         assert max(map(int, sizes)) > 2**32, f"{name} is not large: {sizes}"
+
+
+def convert_large_tensors():
+    """The same for what computes: quantization and frames."""
+    import numpy as np
+
+    import s2dq
+    from guarded import Ring
+    from s2dq import reference
+
+    period, times = 4190208, 1027
+    source, target = Ring(period, times), Ring(period, times)
+    source.ring[...] = 7
+    source.tail[...] = np.random.default_rng(20250301).integers(-128, 128, period, np.int8)
+
+    def report(name, size, found, ring, tail):
+        """`found` is the result; its first period is compared with what the ring makes, its last with the tail."""
+        np.testing.assert_array_equal(found.ravel()[: ring.size], ring.ravel(), err_msg=name)
+        np.testing.assert_array_equal(found.ravel()[-tail.size :], tail.ravel(), err_msg=name)
+        print(name, size, found.size, sep=": ")
+        target.ring[...] = target.tail[...] = -91
+
+    # A source of a few bytes, broadcast, with parameters along its last axis.
+    line = np.random.default_rng(20250302).standard_normal((1, 1, 992)).astype(np.float32)
+    scale = np.linspace(0.01, 0.1, 992, dtype=np.float32)
+    x = np.broadcast_to(line, (times, period // 992, 992))
+    q = s2dq.quantize(x, scale, 3, axis=2, out=target.array(*x.shape))
+    expected = np.broadcast_to(reference.quantize(line, scale, 3, axis=2), (1, *x.shape[1:]))
+    report("quantize", x.size, q.values, expected, expected)
+
+    q = s2dq.QuantizedTensor(source.array(times, period), 0.5, -3)
+    again = s2dq.requantize(q, 0.25, 5, "uint8", out=target.array(times, period).view(np.uint8))
+    parts = [reference.requantize(part, 0.5, -3, 0.25, 5, np.uint8) for part in (source.ring, source.tail)]
+    report("requantize", q.values.size, again.values, *parts)
+
+    numbers = Ring(period, times, np.float32)
+    parts = [reference.dequantize(part, 0.5, -3) for part in (source.ring, source.tail)]
+    report("dequantize", q.values.size, s2dq.dequantize(q, out=numbers.array(times, period)), *parts)
+
+    keywords = {"scale": 0.02, "zero_point": -5, "block_size": 2, "data_format": "NCHW"}
+    frames = source.array(times, 704, 1984, 3)
+    out = s2dq.Preprocessor(**keywords)(frames.view(np.uint8), target.array(times, 12, 352, 992))
+    parts = [reference.preprocess(frames[i : i + 1].view(np.uint8), **keywords) for i in (0, times - 1)]
+    report("preprocess", frames.size, out, *parts)
+
+    tensor = source.array(times, 12, 352, 992)
+    out = s2dq.Postprocessor(**keywords)(tensor, target.array(times, 704, 1984, 3).view(np.uint8))
+    parts = [reference.postprocess(tensor[i : i + 1], **keywords) for i in (0, times - 1)]
+    report("postprocess", tensor.size, out, *parts)
+
+    # The other name of each batch operator, and words.
+    tall = source.array(1, times * 704, 1984, 3)
+    out = s2dq.space_to_batch(tall, [1, 2], [[0, 0], [0, 0]], out=target.array(2, times * 704, 992, 3))
+    np.testing.assert_array_equal(out[:, -704:], tall[0, -704:].reshape(704, 992, 2, 3).transpose(2, 0, 1, 3))
+    print("space_to_batch", tall.size, out.size, sep=": ")
+    back = s2dq.batch_to_space(out[:, -704:], [1, 2], [[0, 0], [0, 0]])
+    np.testing.assert_array_equal(back[0], tall[0, -704:])
+    flat = source.array(2, times * 704, 992, 3)
+    out = s2dq.batch_to_space(flat, [1, 2], [[times * 704 - 5, 0], [0, 0]])
+    np.testing.assert_array_equal(out[0], flat[:, -5:].transpose(1, 2, 0, 3).reshape(5, 1984, 3))
+    print("batch_to_space", flat.size, out.size, sep=": ")
+
+
+def test_conversions_of_large_tensors():
+    output = run_child(convert_large_tensors, timeout=240)
+    cases = [line.split(": ") for line in output.splitlines()]
+    assert [name for name, *_ in cases] == ["quantize", "requantize", "dequantize", "preprocess", "postprocess",
+                                            "space_to_batch", "batch_to_space"]
+    for name, *sizes in cases:
+        assert max(map(int, sizes)) > 2**32, f"{name} is not large: {sizes}"
+
+
+def ask_for_more_than_there_is(threads):
+    """What a result of 64 MiB comes to, function by function, as the address space grows from nothing to enough."""
+    import resource
+
+    import numpy as np
+
+    import s2dq
+
+    x = np.zeros((1, 4096, 4096, 4), np.int8)
+    x[0, ::7] = 3
+    shallow = x.reshape(1, 4, 4096, 4096)
+    numbers = np.ones((4096, 4096), np.float32)
+    block, none, team = [2, 2], [[0, 0], [0, 0]], {"num_threads": threads}
+    keywords = {"scale": 0.5, "block_size": 2, "num_threads": threads}
+    work = {
+        "space_to_depth": lambda part: s2dq.space_to_depth(x[:, :part], 2, **team),
+        "depth_to_space": lambda part: s2dq.depth_to_space(x[:, :part], 2, **team),
+        "space_to_batch_nd": lambda part: s2dq.space_to_batch_nd(x[:, :part], block, none, **team),
+        "space_to_batch": lambda part: s2dq.space_to_batch(x[:, :part], block, none, **team),
+        "batch_to_space_nd": lambda part: s2dq.batch_to_space_nd(shallow[:, :, :part].transpose(1, 2, 3, 0), block,
+                                                                 none, **team),
+        "batch_to_space": lambda part: s2dq.batch_to_space(shallow[:, :, :part].transpose(1, 2, 3, 0), block, none,
+                                                           **team),
+        "pack_vect_c": lambda part: s2dq.pack_vect_c(x[:, :part], "NHWC", **team),
+        "unpack_vect_c": lambda part: s2dq.unpack_vect_c(x[:, None, :part], **team),
+        "quantize": lambda part: s2dq.quantize(numbers[:part], 0.5, 0, "int32", **team).values,
+        "dequantize": lambda part: s2dq.dequantize(s2dq.QuantizedTensor(x[:, :part, :, 0], 0.5, 0), **team),
+        "requantize": lambda part: s2dq.requantize(s2dq.QuantizedTensor(x[:, :part], 0.5, 0), 0.25, 0, **team).values,
+        "Preprocessor": lambda part: s2dq.Preprocessor(**keywords)(x[:, :part].view(np.uint8)),
+        "Postprocessor": lambda part: s2dq.Postprocessor(**keywords)(x[:, :part]),
+    }
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    for name, call in work.items():
+        call(16)  # what is loaded on the first call
+        refused = 0
+        for spare in (0, 1 << 12, 1 << 16, 1 << 20, 8 << 20, 48 << 20, 63 << 20, 1 << 30):
+            with open("/proc/self/statm") as statm:
+                used = int(statm.read().split()[0]) * resource.getpagesize()
+            message = result = None
+            resource.setrlimit(resource.RLIMIT_AS, (used + spare, hard))
+            try:
+                result = call(4096)
+            except MemoryError as error:
+                message = str(error)
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+            if message is None:
+                assert spare >= 1 << 20 and result.nbytes == 1 << 26, (name, spare)
+            else:
+                refused += 1
+                assert spare < 1 << 26, (name, message)
+                assert message.startswith(f"{name}: ") and message.isprintable(), (name, message)
+            del result
+        assert call(16).size, name
+        print(name, refused)
+
+
+@pytest.mark.skipif(SANITIZED, reason="limits the address space")
+@pytest.mark.parametrize("threads", [1, 2, None])
+def test_no_memory_is_a_memory_error(threads):
+    lines = [line.split() for line in run_child(ask_for_more_than_there_is, threads, timeout=120).splitlines()]
+    assert len(lines) == 13
+    assert all(int(refused) >= 5 for _, refused in lines), lines

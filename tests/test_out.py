@@ -56,6 +56,47 @@ def test_out_is_returned_and_completely_written(call, dtype, poison):
     np.testing.assert_array_equal(out, expected, strict=True)
 
 
+def conversion(name, count):
+    """(function, arguments, what the definition gives) of what computes, with `count` elements in the last axis."""
+    rng = np.random.default_rng(count)
+    values, real = rng.integers(-128, 128, (3, count), np.int8), rng.standard_normal((3, count)).astype(np.float32)
+    scale = rng.random(count).astype(np.float32) + np.float32(0.01)
+    q, per_column = s2dq.QuantizedTensor(values, 0.5, 3), s2dq.QuantizedTensor(values, scale, 3, axis=1)
+    keywords = {"scale": 0.02, "zero_point": -5, "block_size": 2, "mean": [0.1, 0.2, 0.3]}
+    padded = {**keywords, "size": (6, 2 * count + 4), "pad_value": 7}
+    frames = rng.integers(0, 256, (2, 4, 2 * count, 3), np.uint8)
+    words = {**keywords, "data_format": "NCHW_VECT_C", "vect": 32}
+    tensor = rng.integers(-128, 128, (2, 2, count, 12), np.int8)
+    return {
+        "quantize": (s2dq.quantize, (real, 0.02, 3), reference.quantize(real, 0.02, 3)),
+        "quantize int32": (s2dq.quantize, (real, 0.02, 3, "int32"), reference.quantize(real, 0.02, 3, "int32")),
+        "dequantize": (s2dq.dequantize, (q,), reference.dequantize(values, 0.5, 3)),
+        "dequantize columns": (s2dq.dequantize, (per_column,), reference.dequantize(values, scale, 3, axis=1)),
+        "requantize": (s2dq.requantize, (q, 0.3, 1), reference.requantize(values, 0.5, 3, 0.3, 1)),
+        "requantize columns": (s2dq.requantize, (per_column, scale / 2, 1),
+                               reference.requantize(values, scale, 3, scale / 2, 1, axis=1)),
+        "preprocess": (s2dq.Preprocessor(**keywords), (frames,), reference.preprocess(frames, **keywords)),
+        "preprocess padded": (s2dq.Preprocessor(**padded), (frames,), reference.preprocess(frames, **padded)),
+        "preprocess to words": (s2dq.Preprocessor(**words), (frames,), reference.preprocess(frames, **words)),
+        "postprocess": (s2dq.Postprocessor(**keywords), (tensor,), reference.postprocess(tensor, **keywords)),
+    }[name]
+
+
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("name", ["quantize", "quantize int32", "dequantize", "dequantize columns", "requantize",
+                                  "requantize columns", "preprocess", "preprocess padded", "preprocess to words",
+                                  "postprocess"])
+def test_what_computes_writes_all_of_out_and_nothing_else(name, poison):
+    for count in (1, 2, 15, 16, 17, 33, 63, 64, 65, 1000):
+        function, arguments, expected = conversion(name, count)
+        raw = poisoned((expected.nbytes + 128,), np.uint8, poison)
+        out = raw[64:-64].view(expected.dtype).reshape(expected.shape)
+        result = function(*arguments, out=out)
+        assert (result.values if isinstance(result, s2dq.QuantizedTensor) else result) is out
+        np.testing.assert_array_equal(out, expected, err_msg=f"{count}", strict=True)
+        assert (raw[:64] == poison).all() and (raw[-64:] == poison).all(), count
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_none_is_no_out(call):
     x = source(call)
