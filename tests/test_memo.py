@@ -10,6 +10,7 @@ import inspect
 import pickle
 import pydoc
 import sys
+import sysconfig
 import threading
 import tracemalloc
 import weakref
@@ -21,6 +22,7 @@ import s2dq
 from guarded import run_child
 from s2dq import _kernels, operators, reference
 
+pytestmark = pytest.mark.thread_unsafe(reason="looks into what the operators remember, and clears it")
 OPERATORS = {
     "space_to_depth": ((2, 4, 6, 3), {"block_size": 2}),
     "depth_to_space": ((2, 3, 2, 12), {"block_size": 2, "crops": [[1, 0], [0, 3]]}),
@@ -168,6 +170,9 @@ each_recall = pytest.mark.parametrize("recall", OPERATORS, indirect=True)
 def test_call_like_the_last_does_not_enter_the_function(recall):
     name, call = recall
     x, arguments = source(name), OPERATORS[name][1]
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):  # others may change what a short cut would look at
+        assert call(x, **arguments) == "entered"
+        return
     out = np.empty_like(answer(name, x))
     same(call(x, **arguments), answer(name, x), name)
     assert call(x, out=out, num_threads=1, **arguments) is out

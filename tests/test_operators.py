@@ -747,6 +747,10 @@ def without_numpy(operator):
     return run
 
 
+patches_numpy = pytest.mark.thread_unsafe(reason="changes NumPy for all threads")
+
+
+@patches_numpy
 @pytest.mark.parametrize(("row", "case"), [
     pytest.param(row, case, id=case_name(number, row)) for number, (row, case) in enumerate(CASES)
     if number % 4 == 0])
@@ -756,6 +760,7 @@ def test_operator_without_numpy_moving_anything(row, case, rng):
           getattr(s2dq.reference, row["operator"]), rng=rng, arrange=ARRANGEMENTS[row["memory"]])
 
 
+@patches_numpy
 @pytest.mark.parametrize(("operator", "shape", "dtype", "memory", "arguments"), LARGE_CASES)
 def test_operator_on_feature_map_without_numpy_moving(operator, shape, dtype, memory, arguments, rng):
     x = ARRANGEMENTS[memory](sample(shape, np.dtype(dtype), rng))
@@ -764,6 +769,7 @@ def test_operator_on_feature_map_without_numpy_moving(operator, shape, dtype, me
     np.testing.assert_array_equal(result, expected, strict=True)
 
 
+@patches_numpy
 def test_numpy_moves_nothing_notices_every_way():
     x = np.arange(6).reshape(2, 3)
     for move in (lambda: x.T, lambda: x.mT, lambda: x.transpose(1, 0), lambda: x.swapaxes(0, 1),

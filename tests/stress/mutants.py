@@ -1,0 +1,277 @@
+"""Break the Python layer a little, many times over, and see whether a test notices: python tests/stress/mutants.py
+
+Needs s2dq installed with what its tests need (`pip install -e ".[test]"`). A mutant changes one expression or statement
+of one file: an operator, a constant, a condition, an argument, a line that is left out. Each is written into a copy of
+the package under a temporary directory and the tests of its file are run there until the first fails; a run that takes
+too long counts as noticed. Seconds for a mutant that is noticed, and as long as the tests of its file for another;
+there are some thousands, so take a sample:
+
+    python tests/stress/mutants.py --sample 100 --resume mutants.json
+    python tests/stress/mutants.py --files s2dq/_lookup.py --jobs 2
+
+What `--resume FILE` holds is not run again. Survivors are printed with their change. Those that no test can notice, for
+they mean the same, are listed with the reason in `equivalent_mutants.txt` beside this file, and are left out.
+"""
+
+import argparse
+import ast
+import copy
+import importlib.util
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(importlib.util.find_spec("s2dq").origin).parent  # with its extension
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
+# Of a file, the tests most likely to notice, the quickest first.
+TESTS = {
+    "s2dq/_layout.py": ["worked_cases", "plan", "lookup"],
+    "s2dq/_lookup.py": ["lookup", "preprocess"],
+    "s2dq/_plan.py": ["worked_cases", "plan", "tiles", "cases"],
+    "s2dq/_tiles.py": ["tiles", "plan", "worked_cases", "cases"],
+    "s2dq/_validate.py": ["worked_cases", "out", "arrays", "preprocess", "contract", "bad_input"],
+    "s2dq/operators.py": ["worked_cases", "arrays", "memo"],
+    "s2dq/preprocess.py": ["preprocess", "postprocess"],
+    "s2dq/quantized.py": ["quantized"],
+}
+COMPARISONS = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+ARITHMETIC = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
+    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+}  # fmt: skip
+
+
+class Mutant(NamedTuple):
+    """`before`, which starts at a character of a file, becomes `after`."""
+
+    file: str
+    line: int
+    start: int
+    before: str
+    after: str
+
+    @property
+    def name(self):
+        """The same after edits elsewhere in the file, but for twins."""
+        return f"{self.file}: {' '.join(self.before.split())} -> {' '.join(self.after.split())}"
+
+    def applied(self, text):
+        return text[: self.start] + self.after + text[self.start + len(self.before):]
+
+
+def changes(node):
+    """What a node could be instead: new nodes, or None to leave a statement out."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        yield changed(node, ops=[COMPARISONS[type(node.ops[0])]()])
+    elif isinstance(node, ast.Compare):
+        for k, op in enumerate(node.ops):
+            yield changed(node, ops=[*node.ops[:k], COMPARISONS[type(op)](), *node.ops[k + 1:]])
+    elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC and not is_text(node.left):
+        yield changed(node, op=ARITHMETIC[type(node.op)]())
+    elif isinstance(node, ast.AugAssign):
+        if type(node.op) in ARITHMETIC:
+            yield changed(node, op=ARITHMETIC[type(node.op)]())
+        yield None
+    elif isinstance(node, ast.BoolOp):
+        yield changed(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+        for k in range(len(node.values)):
+            rest = [value for at, value in enumerate(node.values) if at != k]
+            yield rest[0] if len(rest) == 1 else changed(node, values=rest)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub)):
+        yield node.operand
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield ast.Constant(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+        yield ast.Constant(node.value + 1)
+        if node.value == 1:
+            yield ast.Constant(0)
+    elif isinstance(node, ast.IfExp):
+        yield node.body
+        yield node.orelse
+    elif isinstance(node, ast.Continue):
+        yield ast.Break()
+    elif isinstance(node, ast.Break):
+        yield ast.Continue()
+    elif isinstance(node, ast.Call) and len(node.args) >= 2 and not any(map(is_starred, node.args[:2])):
+        yield changed(node, args=[node.args[1], node.args[0], *node.args[2:]])
+    elif isinstance(node, ast.Return) and node.value and not is_none(node.value):
+        yield ast.Return(ast.Constant(None))
+    elif isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        yield None
+
+
+def changed(node, **fields):
+    new = copy.copy(node)
+    for name, value in fields.items():
+        setattr(new, name, value)
+    return new
+
+
+def is_none(node):
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def is_starred(node):
+    return isinstance(node, ast.Starred)
+
+
+def is_text(node):
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def conditions(node):
+    """Whole conditions, which are taken for true and for false."""
+    if isinstance(node, ast.If):
+        yield node.test
+    elif isinstance(node, ast.comprehension):
+        yield from node.ifs
+
+
+def walk(node):
+    """Nodes that do something: no annotations, no words of messages (which have no places of their own either)."""
+    yield node
+    for name, child in ast.iter_fields(node):
+        if name in ("annotation", "returns"):
+            continue
+        for part in child if isinstance(child, list) else [child]:
+            if isinstance(part, ast.AST) and not isinstance(part, ast.JoinedStr):
+                yield from walk(part)
+
+
+def mutants_of(file, text):
+    """All mutants of a file's text, in its order."""
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+
+    def mutant(node, new):
+        if node.end_lineno - node.lineno > 6:
+            return None
+        # The columns of a syntax tree count bytes.
+        start, end = (starts[row - 1] + len(lines[row - 1].encode()[:column].decode())
+                      for row, column in ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)))
+        after = "pass" if new is None else ast.unparse(new)
+        if isinstance(new, ast.expr) and not isinstance(new, (ast.Constant, ast.Name, ast.Call)):
+            after = f"({after})"
+        return Mutant(file, node.lineno, start, text[start:end], after)
+
+    found = []
+    for node in walk(ast.parse(text)):
+        found += [mutant(node, new) for new in changes(node)]
+        found += [mutant(test, ast.Constant(value)) for test in conditions(node) for value in (True, False)]
+    return sorted({m for m in found if m and m.after != m.before}, key=lambda m: (m.start, m.after))
+
+
+def text_of(file):
+    return (PACKAGE.parent / file).read_text()
+
+
+def equivalent():
+    """Names of mutants that mean the same as the original."""
+    entries = EQUIVALENT.read_text().split("\n\n") if EQUIVALENT.exists() else []
+    return {line for entry in entries for line in entry.splitlines() if line and not line.startswith("#")}
+
+
+class Bench:
+    """A copy of the package to break and mend again."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        ignore = shutil.ignore_patterns("__pycache__")
+        for path in (PACKAGE, ROOT / "tests"):
+            shutil.copytree(path, self.folder / path.name, ignore=ignore)
+        shutil.copy(ROOT / "pyproject.toml", self.folder)
+
+    def fails(self, mutant, tests, limit):
+        """How the tests notice a mutant: "failed", "late", or "" if they do not. None is no mutant."""
+        path = self.folder / mutant.file if mutant else None
+        text = path.read_text() if mutant else None
+        if mutant:
+            path.write_text(mutant.applied(text))
+        environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
+        files = [f"tests/test_{name}.py" for name in tests]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
+        process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, start_new_session=True, text=True)
+        try:
+            self.said = process.communicate(timeout=limit)[0]
+            return "failed" if process.returncode else ""
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)  # with the children of its tests
+            process.communicate()
+            return "late"
+        finally:
+            if mutant:
+                path.write_text(text)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", nargs="+", default=list(TESTS), choices=list(TESTS), metavar="FILE")
+    parser.add_argument("--seed", type=int, default=20250301)
+    parser.add_argument("--sample", type=int, metavar="N", help="so many of all, by chance")
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="results, read and written")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=1e9, help="start none after so long")
+    parser.add_argument("--limit", type=float, metavar="SECONDS",
+                        help="of a run of the tests; by default they run unchanged first, and that tells")
+    parser.add_argument("--list", action="store_true", help="print the mutants and end")
+    return parser.parse_args()
+
+
+def main():
+    args = parse_args()
+    known = equivalent()
+    pool = [m for file in args.files for m in mutants_of(file, text_of(file)) if m.name not in known]
+    chosen = random.Random(args.seed).sample(pool, min(args.sample or len(pool), len(pool)))
+    if args.list:
+        print(*(f"{m.line:5} {m.name}" for m in chosen), sep="\n")
+        return 0
+    results = json.loads(args.resume.read_text()) if args.resume and args.resume.exists() else {}
+    with tempfile.TemporaryDirectory(prefix="s2dq-mutants.") as folder:
+        benches = [Bench(Path(folder, str(k))) for k in range(args.jobs)]
+        limits = dict.fromkeys(TESTS, args.limit)
+        for file in sorted({mutant.file for mutant in chosen}) if args.limit is None else ():
+            began = time.monotonic()
+            if benches[0].fails(None, TESTS[file], 3600):
+                sys.exit(f"the tests of {file} fail before anything is changed\n{benches[0].said[-3000:]}")
+            limits[file] = 30 + 4 * (time.monotonic() - began)
+
+        end = time.monotonic() + 60 * args.minutes
+
+        def try_one(mutant):
+            key = f"{mutant.line} {mutant.name}"
+            if key in results or time.monotonic() > end:
+                return
+            bench = benches.pop()
+            results[key] = bench.fails(mutant, TESTS[mutant.file], limits[mutant.file])
+            benches.append(bench)
+            print(f"{results[key] or 'SURVIVED':8} {mutant.line:5} {mutant.name}", flush=True)
+            if args.resume:
+                args.resume.write_text(json.dumps(dict(results), indent=1))
+
+        with ThreadPoolExecutor(args.jobs) as threads:
+            list(threads.map(try_one, chosen))
+    tried = [m for m in chosen if f"{m.line} {m.name}" in results]
+    survivors = [m for m in tried if not results[f"{m.line} {m.name}"]]
+    print(f"\n{len(tried)} of {len(pool)} mutants tried, {len(tried) - len(survivors)} noticed, {len(survivors)} not")
+    for m in survivors:
+        print(f"\n{m.file}:{m.line}\n- {m.before}\n+ {m.after}")
+    return bool(survivors)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
