@@ -284,8 +284,9 @@ cdef int64_t PARALLEL_ASLEEP = 1 << 28
 cdef int64_t AWAKE = 1000000         # nanoseconds since the last such call
 cdef int64_t RESIDENT = 1 << 24      # bytes of a result that may still be in the caches at the next call
 cdef int64_t TASK_MIN = 1 << 16      # a task is worth handing out
-cdef int64_t TASK_MAX = 1 << 21      # and small enough to share evenly, and to wait for after Ctrl-C
+cdef int64_t TASK_MAX = 1 << 23      # and small enough to share evenly, and to wait for after Ctrl-C
 cdef int64_t SHIFT = 30000000        # nanoseconds between two looks at pending signals
+cdef int64_t GLANCE = 1 << 20        # bytes of the result between two looks at the clock
 cdef int64_t SLAB_BYTES = 1 << 26    # or, without a clock, bytes of the result
 
 # The instruction set in use and its kernels: set once, at the end of the import.
@@ -972,14 +973,16 @@ cdef struct Shift:               # of a team, between two looks at pending signa
     const void *work
     int64_t next, stop           # tasks, counted by all threads
     int64_t over                 # when
+    int64_t glance               # tasks that a thread runs between two looks at the clock
 
 
 cdef void work_on(Shift *shift, int *team) noexcept nogil:
     """Run tasks until all are taken or the shift is over. OUT: the size of the team, where `team` is not NULL."""
-    cdef int64_t task
+    cdef int64_t task, left = shift.glance
     if team:
         team[0] = s2dq_team()
-    while s2dq_now() < shift.over:  # looked at first: a task that was taken is run
+    while left or s2dq_now() < shift.over:  # looked at first: a task that was taken is run
+        left = (left or shift.glance) - 1
         task = s2dq_take(&shift.next)
         if task >= shift.stop:
             return
@@ -1004,9 +1007,10 @@ cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nby
     if team > 1 and not s2dq_can_start(team):
         team = 1
     shift.run, shift.work = run, work
+    shift.glance = max(1, GLANCE // max(1, nbytes // tasks))
     while done < tasks:
         with nogil:
-            shift.over = s2dq_now() + SHIFT
+            shift.over = s2dq_now() + SHIFT if tasks > shift.glance else 0
             shift.next, shift.stop = done, tasks
             if shift.over == SHIFT:  # no clock
                 shift.stop = min(tasks, done + max(<int64_t>team, SLAB_BYTES // max(1, nbytes // tasks)))

@@ -181,13 +181,15 @@ S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m25
 
 /* Turns of two loops for one vector of their tile. What is said of it is a constant where this is inlined: how many
  * windows it has, what lines it goes through (1; 2: that take something off, 3: that are shifted, 4: that do all there
- * is), whether it has bytes that are filled, whether pairs of windows are loaded at once, and how it is stored. */
+ * is; 5: as 1, of which no word saturates, so that what is added turns bits too), whether it has bytes that are filled,
+ * whether pairs of windows are loaded at once, and how it is stored. */
 S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep,
                                          const s2dq_step *step, const s2dq_filling *filling, int windows, int mapped,
                                          int filled, int joined, int whole)
 {
     const s2dq_axis outer = sweep[0], inner = sweep[1];
     const int k = step->output, byte = step->half * S2DQ_STEP_BYTES, word = byte / 2;
+    const int falls = mapped == 2 || mapped == 4, shifts = mapped == 3 || mapped == 4;
     const s2dq_lines *lines = filling->lines;
     const __m256i upper = _mm256_set1_epi16((short)0xFF00);
     const __m256i fill = _mm256_loadu_si256((const __m256i *)(filling->fill[k] + byte));
@@ -209,6 +211,10 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
         more[odd] = S2DQ_STEP_WORDS(lines->more[k][odd]);
         less[odd] = S2DQ_STEP_WORDS(lines->less[k][odd]);
     }
+    if (mapped == 5) {
+        more[0] = _mm256_add_epi16(more[0], _mm256_slli_epi16(fill, 8));
+        more[1] = _mm256_add_epi16(more[1], _mm256_and_si256(fill, upper));
+    }
     for (int64_t j = 0; j < outer.extent; j++) {
         const uint8_t *s = src + j * outer.src;
         uint8_t *d = dst + j * outer.dst;
@@ -224,15 +230,16 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
             if (mapped) {
                 if (mapped == 4) value = _mm256_xor_si256(value, first);
                 __m256i even = _mm256_slli_epi16(value, 8), odd = _mm256_and_si256(value, upper);
-                if (mapped % 2 == 0) even = _mm256_subs_epu16(even, less[0]), odd = _mm256_subs_epu16(odd, less[1]);
-                even = _mm256_adds_epu16(_mm256_mulhi_epu16(even, slope[0]), more[0]);
-                odd = _mm256_adds_epu16(_mm256_mulhi_epu16(odd, slope[1]), more[1]);
-                even = mapped > 2 ? _mm256_srl_epi16(even, down) : _mm256_srli_epi16(even, 8);
-                if (mapped > 2) odd = _mm256_sll_epi16(odd, up);
+                if (falls) even = _mm256_subs_epu16(even, less[0]), odd = _mm256_subs_epu16(odd, less[1]);
+                even = _mm256_mulhi_epu16(even, slope[0]), odd = _mm256_mulhi_epu16(odd, slope[1]);
+                even = mapped == 5 ? _mm256_add_epi16(even, more[0]) : _mm256_adds_epu16(even, more[0]);
+                odd = mapped == 5 ? _mm256_add_epi16(odd, more[1]) : _mm256_adds_epu16(odd, more[1]);
+                even = shifts ? _mm256_srl_epi16(even, down) : _mm256_srli_epi16(even, 8);
+                if (shifts) odd = _mm256_sll_epi16(odd, up);
                 value = _mm256_blendv_epi8(even, odd, upper);
             }
             if (filled) value = _mm256_and_si256(value, keep);
-            value = _mm256_xor_si256(value, fill);
+            if (mapped != 5) value = _mm256_xor_si256(value, fill);
             if (whole == 2) {
                 _mm256_storeu_si256((__m256i *)(d + to[0]), value);
             } else {
@@ -260,7 +267,7 @@ typedef void (*s2dq_step_sweep)(uint8_t *, const uint8_t *, const s2dq_axis *, c
 #define S2DQ_STEP_EACH_FILL(M, W, MAPPED) S2DQ_STEP_EACH_LOAD(M, W, MAPPED, 0) S2DQ_STEP_EACH_LOAD(M, W, MAPPED, 1)
 #define S2DQ_STEP_EACH_KIND(M, W)                                                              \
     S2DQ_STEP_EACH_FILL(M, W, 0) S2DQ_STEP_EACH_FILL(M, W, 1) S2DQ_STEP_EACH_FILL(M, W, 2) \
-    S2DQ_STEP_EACH_FILL(M, W, 3) S2DQ_STEP_EACH_FILL(M, W, 4)
+    S2DQ_STEP_EACH_FILL(M, W, 3) S2DQ_STEP_EACH_FILL(M, W, 4) S2DQ_STEP_EACH_LOAD(M, W, 5, 0)
 #define S2DQ_STEP_EACH(M)                                                              \
     S2DQ_STEP_EACH_KIND(M, 1) S2DQ_STEP_EACH_KIND(M, 2) S2DQ_STEP_EACH_KIND(M, 3) \
     S2DQ_STEP_EACH_KIND(M, 4) S2DQ_STEP_EACH_KIND(M, 5) S2DQ_STEP_EACH_KIND(M, 6)
@@ -268,7 +275,7 @@ typedef void (*s2dq_step_sweep)(uint8_t *, const uint8_t *, const s2dq_axis *, c
 S2DQ_STEP_EACH(S2DQ_STEP_SWEEP_OF)
 
 #define S2DQ_STEP_ENTRY(W, M, F, J, S) [M][F][J][S - 1][W - 1] = s2dq_step_sweep_##W##M##F##J##S,
-static const s2dq_step_sweep s2dq_step_sweeps[5][2][2][2][S2DQ_STEP_SWEPT] = {S2DQ_STEP_EACH(S2DQ_STEP_ENTRY)};
+static const s2dq_step_sweep s2dq_step_sweeps[6][2][2][2][S2DQ_STEP_SWEPT] = {S2DQ_STEP_EACH(S2DQ_STEP_ENTRY)};
 
 /* Any vector, once. */
 S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2dq_step *step,
@@ -309,7 +316,8 @@ static void s2dq_step_all(uint8_t *dst, const uint8_t *src, const s2dq_steps *st
     for (int k = 0; k < steps->count; k++) {
         const s2dq_step *step = &steps->step[k];
         if (step->whole && step->windows <= S2DQ_STEP_SWEPT) {
-            s2dq_step_sweeps[mapped][step->filled][step->joined][step->whole - 1][step->windows - 1](
+            const int endless = mapped == 1 && !lines->ends && !step->filled;
+            s2dq_step_sweeps[endless ? 5 : mapped][step->filled][step->joined][step->whole - 1][step->windows - 1](
                 dst, src, sweep, step, filling);
             continue;
         }

@@ -219,9 +219,11 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     const int64_t src_outer = loops[0].src - loops[1].extent * loops[1].src + loops[1].src_back;
     const int64_t dst_outer = loops[0].dst - loops[1].extent * loops[1].dst + loops[1].dst_back;
     /* Two turns at once, where what they store lies side by side and lines leave the registers for it; the last turn
-     * may be moved back. */
+     * may be moved back. Not where pieces are whole pages apart, and push each other out of the cache: measured, twice
+     * as slow. */
     const int by_two = kind == S2DQ_TILE_PLAIN && stores > 1 && mapped != S2DQ_512_LINES;
-    const int joins = by_two && loops[2].dst == S2DQ_REGISTER_BYTES / stores;
+    const int paged = by_two && (dst_at[1] - dst_at[0]) % 4096 == 0;
+    const int joins = by_two && loops[2].dst == S2DQ_REGISTER_BYTES / stores && !paged;
     const int64_t alone = joins ? 1 + (loops[2].src_back != 0 || loops[2].dst_back != 0) : loops[2].extent;
     const uint8_t *s = src;
     uint8_t *d = dst;

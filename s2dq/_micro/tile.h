@@ -152,6 +152,7 @@ enum { S2DQ_WORDS = S2DQ_REGISTER_BYTES / 2 };
 
 typedef struct {
     int64_t falls; /* whether anything is taken off */
+    int64_t ends;  /* whether words of any byte saturate */
     int64_t shift;
     int64_t turns; /* whether bits of the bytes are turned first, and those bits */
     uint8_t first[S2DQ_REGISTER_BYTES];
@@ -174,6 +175,7 @@ static inline void s2dq_put_line(s2dq_lines *lines, int k, int i, const s2dq_lin
     lines->less[k][i & 1][i / 2] = (uint16_t)line->less;
     lines->shift = line->shift;
     lines->falls |= line->less != 0;
+    lines->ends |= (255 * 256 * line->slope >> 16) + line->more > 65535;
 }
 
 /* OUT: what becomes of the bytes of a tile: fill values where it says so, elsewhere its bytes, through the lines of
@@ -185,7 +187,7 @@ static inline void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, cons
     filling->lines = lines;
     filling->tables = bytes;
     if (lines) {
-        lines->falls = 0;
+        lines->falls = lines->ends = 0;
         lines->turns = first != 0;
         memset(lines->first, first, sizeof lines->first);
     }
