@@ -134,12 +134,13 @@ stage_tiles() {
 stage_peers() {
     new_environment venv
     fresh_checkout
-    pip install -q "$(wheel)[test,litert,onnx,peers,dask,zarr]"
+    pip install -q "$(wheel)[test,bench,litert,onnx,peers,dask,zarr]" numba opencv-python-headless
     pip list
     dask_tests
     pytest -rs -k "fork or torch or dataloader" --ignore=tests/peers | tee ../report
     pytest -rs tests/test_{doctests,models,interop,interop_peers,quantized_models,quantized_peers}.py | tee -a ../report
-    if grep -E "SKIPPED.*(torch|sklearn|onnx|litert)" ../report; then
+    pytest -rs -k "dask or peer_gives or chart_is or readme_script" tests/test_{bad_input,bench}.py | tee -a ../report
+    if grep -E "SKIPPED.*(torch|sklearn|onnx|litert|dask|installed)" ../report; then
         echo "a test was skipped although what it needs is there"
         exit 1
     fi
