@@ -173,7 +173,7 @@ stress() {
 }
 
 stage_sanitizers() {
-    stress sanitizers -q tests/test_{cases,digests,operators,out,postprocess}.py
+    stress sanitizers -q tests/test_{cases,digests,out}.py
 }
 
 stage_threads-sanitizer() {
