@@ -22,36 +22,17 @@ _PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
 # -------------------------------------------------------------------- functions that travel into the children
 
 
-def large_memory(size=2**32, period=2**24):
-    """`size` bytes in the memory of `period`, as an array of bytes: every part of that length is the same one."""
-    import ctypes
-    import mmap
-    import os
-
-    import numpy as np
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-    file = os.memfd_create("ring")
-    os.ftruncate(file, period)
-    readable, fixed, no_reserve = mmap.PROT_READ | mmap.PROT_WRITE, 0x10, 0x4000
-    start = libc.mmap(None, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve, -1, 0)
-    for at in range(start, start + size, period):
-        if libc.mmap(at, period, readable, mmap.MAP_SHARED | fixed, file, 0) != at:
-            raise OSError(ctypes.get_errno(), "mmap")
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8)
-
-
 def long_calls():
     """Calls by name: the operators in their fastest and slowest ways, packing, conversions, frames."""
     import numpy as np
 
     import s2dq
+    from guarded import Ring
 
-    source, target = large_memory(), large_memory()
-    source[: 2**24] = np.random.default_rng(20250301).integers(0, 256, 2**24, np.uint8)
-    x, out = source.view(np.int8), target.view(np.int8)
+    noise, ring = Ring(2**24, 2**8), Ring(2**24, 2**8)
+    noise.ring[...] = noise.tail[...] = np.random.default_rng(20250301).integers(-128, 128, 2**24, np.int8)
+    x, out = noise.all, ring.all
+    source, target = x.view(np.uint8), out.view(np.uint8)
     scales = np.linspace(0.01, 2, 64)
 
     def view(array, dtype, *shape):
@@ -161,7 +142,7 @@ def interrupt_all(threads):
 @pytest.mark.parametrize("isa", dict.fromkeys((_kernels.isa(), "portable")))
 def test_interrupt_is_answered(isa, threads):
     """... and the next calls are right."""
-    helpers = (large_memory, long_calls, right_answers, interrupter)
+    helpers = (long_calls, right_answers, interrupter)
     output = run_child(interrupt_all, threads, helpers=helpers, timeout=120, env={"S2DQ_ISA": isa})
     lines = [line.split(": ") for line in output.splitlines()]
     assert len(lines) == 15
@@ -237,5 +218,5 @@ def exit_while_threads_compute(threads, how):
 @pytest.mark.parametrize("how", ["exit", "end"])
 def test_daemon_threads_at_the_end_of_the_interpreter(threads, how):
     """`run_child` fails where the exit code is not 0."""
-    output = run_child(exit_while_threads_compute, threads, how, helpers=(large_memory, long_calls))
+    output = run_child(exit_while_threads_compute, threads, how, helpers=(long_calls,))
     assert output == "ended\n"

@@ -1,5 +1,6 @@
 """`s2dq preprocess --workers`: the same files as one process writes, and no process left behind."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -160,9 +161,7 @@ def test_a_killed_worker_costs_no_image(images, number):
     whole = Path("d.png").read_bytes()
     command = [sys.executable, "-m", "s2dq", "preprocess", "wait.png", "a.png", "b.png", "c.png", "-o", "out",
                "--workers", "2"]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True)  # fmt: skip
-    try:
+    with group_of(command) as process:
         with open("wait.png", "wb"):  # returns when a worker has opened it
             assert wait_until(lambda: Path("out/c.json").exists())
             worker = reader_of("wait.png", process.pid)
@@ -171,13 +170,22 @@ def test_a_killed_worker_costs_no_image(images, number):
             os.kill(worker, number)
         out, err = process.communicate(timeout=60)
         assert wait_until(lambda: processes_of(process.pid) == [])
+    assert (process.returncode, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()[1:]] == [f"out/{name}.npy" for name in ("wait", "a", "b", "c")]
+    assert sorted(os.listdir("out")) == sorted(f"{k}.{s}" for k in ("wait", "a", "b", "c") for s in ("json", "npy"))
+
+
+@contextlib.contextmanager
+def group_of(command, **options):
+    """A process that leads a group of its own, of which nothing is left afterwards."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True, **options)  # fmt: skip
+    try:
+        yield process
     finally:
         if process.poll() is None or processes_of(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    assert (process.returncode, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines()[1:]] == [f"out/{name}.npy" for name in ("wait", "a", "b", "c")]
-    assert sorted(os.listdir("out")) == sorted(f"{k}.{s}" for k in ("wait", "a", "b", "c") for s in ("json", "npy"))
 
 
 def reader_of(name, group):
@@ -201,20 +209,13 @@ def test_an_interrupt_leaves_no_process_and_no_half_file(images, whom, number, c
     command = [sys.executable, "-m", "s2dq", "preprocess", "a.png", "wait1.png", "wait2.png", "b.png", "c.png",
                "-o", "out", "--workers", "2"]  # fmt: skip
     # Whoever runs the tests in the background may have left the signal ignored, and children inherit that.
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
-    try:
+    with group_of(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         with open("wait1.png", "wb"), open("wait2.png", "wb"):  # they return when the workers have opened them
             assert wait_until(lambda: Path("out/a.json").exists())
             time.sleep(0.2)  # for the parent to hear of it
             (os.killpg if whom == "group" else os.kill)(process.pid, number)
             out, err = process.communicate(timeout=60)
             assert wait_until(lambda: processes_of(process.pid) == [])
-    finally:
-        if process.poll() is None or processes_of(process.pid):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
     assert process.returncode == code
     if number == signal.SIGINT:
         assert err == ""

@@ -3,6 +3,7 @@
 The soak draws them from a random generator, the fuzzer from the bytes that libFuzzer makes up.
 """
 
+import threading
 from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
@@ -409,6 +410,25 @@ def draw_preprocess(source, keywords, canvas, batch, count):
         return reference.preprocess(given["frames"], **keywords)
 
     return Request("Preprocessor", s2dq.Preprocessor(**keywords), {"frames": frames}, made, np.dtype(keywords["dtype"]))
+
+
+def in_threads(work, arguments):
+    """``work(argument)`` in a thread for each, all at once; raises what one of them did."""
+    errors = []
+
+    def run(argument):
+        try:
+            work(argument)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(argument,)) for argument in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 def draw(source):

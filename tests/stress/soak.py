@@ -16,7 +16,6 @@ import ctypes
 import gc
 import os
 import sys
-import threading
 import time
 from statistics import median
 from typing import NamedTuple
@@ -165,22 +164,13 @@ def forked_call(source):
 
 def threaded_calls(source, count=4):
     """Python threads that call at once, each with draws of its own, and end."""
-    errors, made = [], []
+    made = []
 
     def work(seed):
-        try:
-            own = Draws(seed, source.distinct)
-            made.append(small_calls(own, 5) + large_call(own))
-        except BaseException as error:
-            errors.append(error)
+        own = Draws(seed, source.distinct)
+        made.append(small_calls(own, 5) + large_call(own))
 
-    workers = [threading.Thread(target=work, args=(source.integer(0, 2**31),)) for _ in range(count)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    if errors:
-        raise errors[0]
+    calls.in_threads(work, [source.integer(0, 2**31) for _ in range(count)])
     return sum(made)
 
 

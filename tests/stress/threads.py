@@ -9,7 +9,6 @@ reduction in a library of the caller's own. `tests/stress/threads_sanitizer` run
 import argparse
 import ctypes
 import sys
-import threading
 import time
 
 import calls
@@ -68,38 +67,29 @@ def run_teams():
 
 def run_python_threads(seconds):
     """Python threads that fill, empty and read the caches, change the settings, and open teams."""
-    end, errors, made = time.monotonic() + seconds, [], []
+    end, made = time.monotonic() + seconds, []
     shared = list(large(np.random.default_rng(1)))
     preprocessor = s2dq.Preprocessor(scale=0.01, block_size=2, size=(64, 64))
     memos = [getattr(operators, f"_{name}") for name in ("space_to_depth", "depth_to_space", "pack_vect_c")]
 
     def work(number):
         source = calls.RandomSource(np.random.default_rng(number))
-        try:
-            while time.monotonic() < end:
-                # The same small calls in all threads: each is the first to make a plan, or finds another's.
-                request = calls.draw(calls.RandomSource(np.random.default_rng(source.integer(0, 60))))
-                difference = calls.differs(calls.values_of(request.function(**request.arguments)), request.expected())
-                assert not difference, f"{request.name}: {difference}"
-                function, arguments, keywords = source.pick(shared)
-                function(*arguments, **({**keywords, "num_threads": source.pick(TEAMS)} if keywords else {}))
-                preprocessor(np.zeros((source.integer(1, 64), 64, 3), np.uint8))
-                if source.integer(0, 5) == 0:
-                    s2dq.set_num_threads(source.pick((None, 1, 2, 4)))
-                if source.integer(0, 9) == 0:
-                    source.pick(memos).clear()
-                    operators.program_of.cache_clear()
-                made.append(s2dq.get_num_threads())
-        except BaseException as error:
-            errors.append(error)
+        while time.monotonic() < end:
+            # The same small calls in all threads: each is the first to make a plan, or finds another's.
+            request = calls.draw(calls.RandomSource(np.random.default_rng(source.integer(0, 60))))
+            difference = calls.differs(calls.values_of(request.function(**request.arguments)), request.expected())
+            assert not difference, f"{request.name}: {difference}"
+            function, arguments, keywords = source.pick(shared)
+            function(*arguments, **({**keywords, "num_threads": source.pick(TEAMS)} if keywords else {}))
+            preprocessor(np.zeros((source.integer(1, 64), 64, 3), np.uint8))
+            if source.integer(0, 5) == 0:
+                s2dq.set_num_threads(source.pick((None, 1, 2, 4)))
+            if source.integer(0, 9) == 0:
+                source.pick(memos).clear()
+                operators.program_of.cache_clear()
+            made.append(s2dq.get_num_threads())
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    calls.in_threads(work, range(8))
     return len(made)
 
 
@@ -107,12 +97,7 @@ def race_in_python():
     """Two threads, one `out`: the caller's own mistake, made in our code."""
     x = np.zeros((1, 2048, 2048, 4), np.uint8)
     out = np.empty((1, 1024, 1024, 16), np.uint8)
-    threads = [threading.Thread(target=lambda: [s2dq.space_to_depth(x, 2, out=out, num_threads=1) for _ in range(20)])
-               for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    calls.in_threads(lambda _: [s2dq.space_to_depth(x, 2, out=out, num_threads=1) for _ in range(20)], range(2))
 
 
 def main():

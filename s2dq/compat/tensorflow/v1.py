@@ -21,15 +21,16 @@ __all__ = [
     "space_to_depth",
 ]
 
-# By the name that the caller gives the block by.
-_to_batch = {
-    argument: Batch(NamesOfOneBlock("compat.tensorflow.v1.space_to_batch", x="input", block_shape=argument), True)
-    for argument in ("block_size", "block_shape")
-}
-_from_batch = {
-    argument: Batch(NamesOfOneBlock("compat.tensorflow.v1.batch_to_space", x="input", block_shape=argument), False)
-    for argument in ("block_size", "block_shape")
-}
+
+
+def _by_argument(name, to_batch):
+    """An operator for each of the names that a caller may give the block by."""
+    arguments = ("block_size", "block_shape")
+    return {word: Batch(NamesOfOneBlock(name, x="input", block_shape=word), to_batch) for word in arguments}
+
+
+_to_batch = _by_argument("compat.tensorflow.v1.space_to_batch", True)
+_from_batch = _by_argument("compat.tensorflow.v1.batch_to_space", False)
 
 
 def space_to_depth(input, block_size, name=None, data_format="NHWC"):
