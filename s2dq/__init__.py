@@ -1,5 +1,7 @@
 """Rearrange tensors for quantized edge models: space_to_depth and its relatives in every layout and order."""
 
+from typing import Any
+
 from s2dq import compat, interop, models, reference
 from s2dq._threads import get_num_threads, set_num_threads, show_config
 from s2dq.operators import (
@@ -42,7 +44,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "dask":  # not before it is asked for: it imports Dask
         from importlib import import_module
 

@@ -1,63 +1,104 @@
 """Types of the compiled driver; see `_kernels.pyx`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self, TypeAlias, TypeVar, final
 
 import numpy as np
-from typing_extensions import Buffer
+from numpy.typing import NDArray
+from typing_extensions import Buffer, disjoint_base
 
+_Result = TypeVar("_Result")
+_Pair: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int32]]  # scales, zero points
+
+@disjoint_base
 class Program:
     """A plan in the form the driver reads: immutable, shared between threads."""
 
-    scratch: int
-    nbytes: int
-    def __init__(self, table: Buffer) -> None: ...
+    @property
+    def scratch(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def __new__(cls, table: Buffer | NDArray[np.int64]) -> Self: ...
 
+@disjoint_base
 class Lookups:
     """What the tiles of a program make of the bytes they look up: immutable, shared between threads."""
 
-    def __init__(
-        self, program: Program, fill: bytes, kind: str, tables: np.ndarray, lines: np.ndarray | None, first: int,
+    def __new__(
+        cls,
+        program: Program,
+        fill: bytes,
+        kind: str,
+        tables: Buffer | np.ndarray,
+        lines: NDArray[np.int64] | None,
+        first: int,
         flip: int,
-    ) -> None: ...
+    ) -> Self: ...
 
+@disjoint_base
 class Seen:
     """What a call came to, for arrays of one shape, strides and dtype."""
 
-    def __init__(
-        self, x: np.ndarray, out: np.ndarray, program: Program, fill: bytes, lookups: Lookups | None, key: tuple
-    ) -> None: ...
+    def __new__(
+        cls,
+        x: np.ndarray,
+        out: np.ndarray,
+        program: Program,
+        fill: bytes,
+        lookups: Lookups | None,
+        key: tuple[Any, ...],
+    ) -> Self: ...
 
+# The result, x as it was read, out as it was written, and how.
+_Checked: TypeAlias = tuple[Any, np.ndarray | None, np.ndarray | None, Program | None, bytes, Lookups | None]
+
+@disjoint_base
 class Memo:
     """An operator with a memory: a call like one before goes straight to its program."""
 
-    calls: dict[tuple, tuple[Seen, ...]]
-    def __init__(
-        self,
-        check: Callable[
-            [Any, Any, Any, tuple], tuple[np.ndarray, np.ndarray, np.ndarray, Program | None, bytes, Lookups | None],
-        ],
-    ) -> None: ...
-    def call(self, x: Any, out: Any, num_threads: Any, arguments: tuple) -> np.ndarray: ...
+    @property
+    def calls(self) -> dict[tuple[Any, ...], tuple[Seen, ...]]: ...
+    def __init__(self, check: Callable[[Any, Any, Any, tuple[Any, ...]], _Checked]) -> None: ...
+    # Of arrays; of what carries more than an array, whatever `check` returned first.
+    def call(self, x: Any, out: Any, num_threads: Any, arguments: tuple[Any, ...]) -> np.ndarray: ...
     def clear(self) -> None: ...
 
+@final
 class Recall:
     """A function of `Memo.call`, skipped by calls like the last one on an array of this shape."""
 
-    def __init__(self, function: Callable, memo: Memo) -> None: ...
-    def __call__(self, *args: Any, **kwargs: Any) -> np.ndarray: ...
+    def __new__(cls, function: Callable[..., Any], memo: Memo) -> Self: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __get__(self, instance: Any, owner: type | None = None, /) -> Any: ...
 
 def run(
-    program: Program, x: np.ndarray, out: np.ndarray, fill: Buffer, lookups: Lookups | None, num_threads: int
+    program: Program,
+    x: np.ndarray,
+    out: np.ndarray,
+    fill: Buffer,
+    lookups: Lookups | None,
+    num_threads: int,
 ) -> None: ...
 def convert(
     x: np.ndarray,
     out: np.ndarray,
-    source: tuple[np.ndarray, np.ndarray] | None,
-    target: tuple[np.ndarray, np.ndarray] | None,
+    source: _Pair | None,
+    target: _Pair | None,
     along: tuple[int, int, int],
     num_threads: int,
 ) -> None: ...
+def staged(
+    program: Program,
+    fill: bytes,
+    source: np.dtype[Any],
+    target: np.dtype[Any],
+    tables: Buffer | np.ndarray,
+    rescale: float,
+    mean: NDArray[np.float32],
+    std: NDArray[np.float32],
+    scale: float,
+    zero: int,
+) -> Lookups: ...
 def get_team_limit() -> int: ...
 def set_thread_cap(count: int) -> None: ...
 def set_quota(count: int) -> None: ...
@@ -67,9 +108,5 @@ def last_team_size() -> int: ...
 def build_info() -> tuple[str, int]: ...
 def isa() -> str: ...
 def available_isas() -> list[str]: ...
-def tile_means() -> tuple[bool, bool, bool, bool, bool] | None: ...
-def rounding_to_nearest(function: Callable, *args: Any) -> Any: ...
-def staged(
-    program: Program, fill: bytes, source: np.dtype, target: np.dtype, tables: np.ndarray, rescale: float,
-    mean: np.ndarray, std: np.ndarray, scale: float, zero: int,
-) -> Lookups: ...
+def tile_means() -> tuple[bool, bool, bool, bool, bool, bool, bool] | None: ...
+def rounding_to_nearest(function: Callable[..., _Result], *args: Any) -> _Result: ...

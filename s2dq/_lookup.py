@@ -115,7 +115,7 @@ def _words(values: np.ndarray, shift: int) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def _rising(values, slopes, less, shift) -> Line | None:
+def _rising(values: np.ndarray, slopes: np.ndarray, less: int, shift: int) -> Line | None:
     """A line that adds something behind its slope."""
     risen = np.maximum(_LEVELS * 256 - less, 0) * slopes[:, np.newaxis] >> 16
     low, high = _words(values, shift)
@@ -125,7 +125,7 @@ def _rising(values, slopes, less, shift) -> Line | None:
     return _first_right(values, [(at, more, less, shift) for at, more in zip(slopes[fits], least[fits])])
 
 
-def _falling(values, slopes, shift) -> Line | None:
+def _falling(values: np.ndarray, slopes: np.ndarray, shift: int) -> Line | None:
     """A line that takes something off before its slope; it begins at zero."""
     if values[0]:
         return None
@@ -155,4 +155,5 @@ def values_of(line: Line) -> np.ndarray:
     """What a line gives for every byte, as the kernels compute it."""
     value = np.maximum(_LEVELS * 256 - line.less, 0)
     value = np.minimum((value * line.slope >> 16) + line.more, 65535)
-    return value >> 8 - line.shift & 255
+    levels: np.ndarray = value >> 8 - line.shift & 255
+    return levels

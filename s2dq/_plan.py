@@ -203,7 +203,7 @@ def cut_windows(move: Move, *, lanes_last: bool = False) -> Iterator[tuple[str, 
     order = {"skip": 0, "lane": 3 if lanes_last else 1, "pad": 2}
     windows = sorted(move.windows, key=lambda window: order[window.outside])
 
-    def cut(ranges, remaining):
+    def cut(ranges: Ranges, remaining: list[Window]) -> Iterator[tuple[str, Ranges]]:
         if not remaining:
             yield "copy", ranges
             return
@@ -324,7 +324,7 @@ def tile_boxes(move: Move) -> Iterator[Box]:
         yield from boxes_of(move)
         return
     digits = window.digits
-    groups: dict[tuple, list[tuple[str, Ranges]]] = {}
+    groups: dict[tuple[tuple[str, tuple[int, int]], ...], list[tuple[str, Ranges]]] = {}
     for what, ranges in parts_of(move, lanes_last=True):
         around = tuple((name, span) for name, span in ranges.items() if name not in digits)
         groups.setdefault(around, []).append((what, ranges))
@@ -410,8 +410,9 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
     """The segments of a box that moves as tiles; all but the first are what its row axes leave over."""
     if box.lookup:  # what looks bytes up is neither a network nor a stream
         means = means._replace(networks=False, streams=means.streams and box.lookup == "flip")
-    tile, loops = tile_of(box.axes, box.width, box.pattern, means.networks, box.lookup == "line", means.tables)
-    loops = list(loops)
+    found = tile_of(box.axes, box.width, box.pattern, means.networks, box.lookup == "line", means.tables)
+    assert found, "asked of boxes that fit tiles alone"
+    tile, loops = found[0], list(found[1])
     innermost = loops[-1] if loops else None
     size = box.width * len(box.pattern) * prod(axis.extent for axis in box.axes)
     rows: list[Axis] = []
@@ -486,10 +487,10 @@ def in_short_rows(box: Box) -> bool:
     if len(box.pattern) > 1:
         return False
     for streams, widths in _SHORT_STREAMS.items():
-        for step in (lambda axis: (axis.src, axis.dst), lambda axis: (axis.dst, axis.src)):
-            run = next((axis for axis in box.axes if step(axis) == (streams * width, width)), None)
+        for far, near in ((1, 2), (2, 1)):  # src and dst of an axis
+            run = next((axis for axis in box.axes if (axis[far], axis[near]) == (streams * width, width)), None)
             if run and width in widths and 16 < run.extent * width < 32:
-                woven = any(step(axis)[0] == width and axis.extent == streams for axis in box.axes)
+                woven = any(axis[far] == width and axis.extent == streams for axis in box.axes)
                 return woven and any(axis.dst == run.dst * run.extent for axis in box.axes)
     return False
 
@@ -649,7 +650,7 @@ def _depth_move(p: DepthProblem) -> Move | None:
     if c_atoms is None:
         return None
 
-    def atom(extent, space_step, deep_step, pad=0, tab=0):
+    def atom(extent: int, space_step: int, deep_step: int, pad: int = 0, tab: int = 0) -> Atom:
         ends = (space_step, deep_step) if p.to_depth else (deep_step, space_step)
         return Atom(extent, *ends, pad, tab)
 
@@ -660,7 +661,9 @@ def _depth_move(p: DepthProblem) -> Move | None:
         b = p.block[i]
         atoms[name] = atom(p.blocks[i], b * space[name], deep[name])
         names = [name]
-        for weight, extent in digit_atoms(b, [cuts.get(name, 1)]):
+        offset_atoms = digit_atoms(b, [cuts.get(name, 1)])
+        assert offset_atoms is not None, "one cut is never in the way of another"
+        for weight, extent in offset_atoms:
             names.append(f"{name}%{weight}")
             deep_step = channel_step(deep, weight * weights[name], deep_lanes)
             atoms[names[-1]] = atom(extent, weight * space[name], deep_step)
@@ -672,7 +675,7 @@ def _depth_move(p: DepthProblem) -> Move | None:
         deep_step = channel_step(deep, weight * weights["c"], deep_lanes)
         step, pad, tab = _shallow_steps(p, space, weight, space_lanes)
         atoms[f"c%{weight}"] = atom(extent, step, deep_step, pad, tab)
-    names = tuple(f"c%{weight}" for weight, _ in c_atoms)
+    channels = tuple(f"c%{weight}" for weight, _ in c_atoms)
     space_offset += _first_channel(p, space)
 
     slots = p.channels  # how many values of the channel atoms have a place in the result
@@ -682,9 +685,9 @@ def _depth_move(p: DepthProblem) -> Move | None:
         slots = words(p.channels * unit, p.dst_lanes) * p.dst_lanes // unit
     reach = prod(extent for _, extent in c_atoms)
     if slots > p.channels:
-        windows.append(Window(names, 0, p.channels, "lane", slots))
+        windows.append(Window(channels, 0, p.channels, "lane", slots))
     elif reach > slots:
-        windows.append(Window(names, 0, slots, "skip"))
+        windows.append(Window(channels, 0, slots, "skip"))
 
     offsets = (space_offset, 0) if p.to_depth else (0, space_offset)
     return Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets, lookup=p.lookup)
@@ -701,8 +704,8 @@ class _Region(NamedTuple):
 
 def _regions(blocks: int, block: int, lo: int, extent: int) -> list[_Region]:
     hi = lo + extent
-    edges = {0, blocks, lo // block, -(-lo // block), hi // block, -(-hi // block)}
-    edges = sorted(edge for edge in edges if 0 <= edge <= blocks)
+    places = {0, blocks, lo // block, -(-lo // block), hi // block, -(-hi // block)}
+    edges = sorted(edge for edge in places if 0 <= edge <= blocks)
     regions = []
     for start, stop in pairwise(edges):
         first, last = max(0, lo - start * block), min(block, hi - start * block)
@@ -728,7 +731,8 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
     segments: list[Segment] = []
     for regions in product(*(_regions(*axis) for axis in zip(p.blocks, p.block, p.lo, p.space))):
         entries: list[Entry] = []
-        rows: list[tuple] = []  # of the entries: where in the block they come from, but for its innermost axis
+        # Of the entries: where in the block they come from, but for its innermost axis.
+        rows: list[tuple[int, ...]] = []
         for slot in range(slots):
             index = {name: slot // weights[name] % extents[name] for name, _ in digits}
             inside = slot < count
@@ -772,7 +776,7 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
     return Plan(tuple(segments), 0)
 
 
-def by_words(entries: list[Entry], rows: list[tuple], lanes: int) -> list[list[Entry]]:
+def by_words(entries: list[Entry], rows: list[tuple[int, ...]], lanes: int) -> list[list[Entry]]:
     """The entries of a block, apart where whole words come from one row of it: rows are far from each other."""
     if len(set(rows)) == 1:
         return [entries]
@@ -780,7 +784,7 @@ def by_words(entries: list[Entry], rows: list[tuple], lanes: int) -> list[list[E
     rows_of = [set(rows[k:k + lanes]) for k in range(0, len(entries), lanes)]
     if max(map(len, rows_of)) > 1:
         return [entries]
-    parts: dict[tuple, list[Entry]] = {}
+    parts: dict[tuple[int, ...], list[Entry]] = {}
     for word, (row,) in zip(words_of, rows_of):
         parts.setdefault(row, []).extend(word)
     return list(parts.values())
@@ -857,7 +861,9 @@ def _splits_planes(p: DepthProblem) -> bool:
 def _depth_mapped(p: DepthProblem) -> Plan:
     """Frames to planes, for kernels that see streams in single bytes: tiles would have too little of each plane."""
     segments = []
-    for box in boxes_of(_depth_move(p._replace(lookup="table"))):
+    move = _depth_move(p._replace(lookup="table"))
+    assert move, "without words there is always one"
+    for box in boxes_of(move):
         # Padding: fill values channel by channel, for there each is one byte, repeated.
         parts = [box._replace(lookup=p.lookup)] if box.lookup else by_table(box)
         segments += [segment_of(part) for part in parts]
@@ -952,7 +958,10 @@ def _scratch_moves(inner: DepthProblem, tiles: Means | None, base: int, dst_offs
     return moves, base + plan.scratch
 
 
-def _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset) -> tuple[Move, Move]:
+def _chained_moves(
+    p: DepthProblem, regions: tuple[_Region, ...], high: int, size: int, src: dict[str, int], dst: dict[str, int],
+    src_offset: int, dst_offset: int,
+) -> tuple[Move, Move]:  # fmt: skip
     """Source to scratch and scratch to destination for `size` blocks of each of `high` rows."""
     spatial = p.source.spatial
     deep = p.channels * prod(p.block)
@@ -983,6 +992,7 @@ def _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset) -> 
             window = Window((offset,), regions[i].lo, regions[i].hi, "pad" if p.to_depth else "skip")
             space_windows.append(window)
     c_atoms = digit_atoms(p.channels, [space_lanes])
+    assert c_atoms is not None, "one cut is never in the way of another"
     for weight, extent in c_atoms:
         outside, pad, tab = _shallow_steps(p, space, weight, space_lanes)
         space_side[f"c%{weight}"] = (extent, outside, weight * weights["c"] * step_c, pad, tab)
@@ -1002,7 +1012,10 @@ def _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset) -> 
     if deep % packed_lanes:
         packed_windows.append(Window(("cb", "v"), 0, deep, "lane" if p.to_depth else "skip"))
 
-    def move(side, windows, into_scratch, offset, lookup=""):
+    def move(
+        side: dict[str, tuple[int, int, int, int, int]], windows: list[Window], into_scratch: bool, offset: int,
+        lookup: str = "",
+    ) -> Move:  # fmt: skip
         atoms = {
             name: Atom(extent, *((outside, inside) if into_scratch else (inside, outside)), pad, tab)
             for name, (extent, outside, inside, pad, tab) in side.items()
@@ -1034,7 +1047,7 @@ def plan_batch(p: BatchProblem, *, tiles: Means | None = None) -> Plan:
     space, blocked = (p.steps, dst) if p.to_batch else (dst, p.steps)
     dims = len(p.block)
 
-    def atom(extent, space_step, blocked_step, pad=0):
+    def atom(extent: int, space_step: int, blocked_step: int, pad: int = 0) -> Atom:
         return Atom(extent, *((space_step, blocked_step) if p.to_batch else (blocked_step, space_step)), pad)
 
     pads = p.pads or (0,) * len(p.steps)

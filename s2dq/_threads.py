@@ -16,6 +16,7 @@ import re
 import sys
 import warnings
 from pathlib import Path
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from s2dq._validate import show, thread_count
 _LARGEST = 2**31 - 1
 
 
-def set_num_threads(n):
+def set_num_threads(n: SupportsIndex | None) -> None:
     """Set how many threads calls without ``num_threads`` want, in this process.
 
     Parameters
@@ -56,7 +57,7 @@ def set_num_threads(n):
     _kernels.set_thread_cap(thread_count("set_num_threads", n) or _from_environment)
 
 
-def get_num_threads():
+def get_num_threads() -> int:
     """Return the number of threads a large call on this thread would get now.
 
     Returns
@@ -77,7 +78,7 @@ def get_num_threads():
     return _kernels.get_team_limit()
 
 
-def show_config():
+def show_config() -> None:
     """Print what this installation is made of, one ``name: value`` a line.
 
     Version, Python, NumPy, platform, compiler, OpenMP, instruction set, thread counts, and the thread pools that
@@ -154,9 +155,9 @@ def _cgroup_quota(root: Path = Path("/sys/fs/cgroup"), process: Path = Path("/pr
             continue
         _, controllers, path = group
         if controllers == "":  # version 2: one tree for all controllers
-            base, parts = root, ("cpu.max",)
+            base, parts = root, ["cpu.max"]
         elif "cpu" in controllers.split(","):
-            base, parts = root / "cpu", ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            base, parts = root / "cpu", ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
         else:
             continue
         folder = base / path.lstrip("/")

@@ -77,7 +77,7 @@ class Side(NamedTuple):
             k for k, offset in enumerate(self.offsets) if k == 0 or offset != self.offsets[k - 1] + self.width
         ]
         lengths = {stop - start for start, stop in pairwise([*starts, len(self.offsets)])}
-        return (len(starts), *lengths) if len(lengths) == 1 else (0, 0)
+        return (len(starts), lengths.pop()) if len(lengths) == 1 else (0, 0)
 
 
 class Output(NamedTuple):
@@ -220,7 +220,10 @@ def build(pairs: list[Entry], load: int, store: int, apart: bool = False) -> Til
         return None
     src = in_pairs(src, dst, pairs)
     where = positions(src)
-    sources = {pair[1]: (where.get(pair[0], 0), pair[0] is None, *pair[2:]) for pair in pairs}
+    sources = {
+        target: (0 if source is None else where.get(source, 0), source is None, fill, table)
+        for source, target, fill, table in pairs
+    }
     outputs = [
         (bytearray(REGISTER), bytearray(REGISTER), [-1] * REGISTER, bytearray(REGISTER)) for _ in range(dst.registers)
     ]
@@ -270,7 +273,7 @@ def in_pairs(src: Side, dst: Side, pairs: list[Entry]) -> Side:
     """
     ways = _PAIRS.get((src.registers, dst.registers), ())
     came, goes = positions(src), positions(dst)
-    needed = [set() for _ in range(dst.registers)]
+    needed: list[set[int]] = [set() for _ in range(dst.registers)]
     for source, target, *_ in pairs:
         if source is not None:
             needed[goes[target] // REGISTER].add(came[source] // REGISTER)
@@ -287,7 +290,8 @@ def in_pairs(src: Side, dst: Side, pairs: list[Entry]) -> Side:
 def reordered(side: Side, order: tuple[int, ...]) -> Side:
     """Other registers first. One that has fewer pieces than the others is filled up with empty ones."""
     pieces = REGISTER // side.width
-    offsets, masks = [], []
+    offsets: list[int] = []
+    masks: list[int] = []
     for register in order:
         own = slice(register * pieces, (register + 1) * pieces)
         missing = pieces - len(side.offsets[own])
@@ -323,7 +327,7 @@ def run_of(axes: list[Axis], counts: tuple[int, ...], order: list[int], side: in
     return runs, span
 
 
-def candidates(axes: list[Axis], orders: tuple[list[int], list[int]]) -> Iterator[tuple[int, ...]]:
+def candidates(axes: list[Axis], orders: tuple[list[int], ...]) -> Iterator[tuple[int, ...]]:
     """Counts worth trying: the innermost axes of either side whole, parts of the next ones."""
     seen = set()
     ones = (1,) * len(axes)
@@ -419,7 +423,7 @@ def cover_runs(runs: int, span: int) -> Callable[[int], tuple[int, bool]]:
 def cover_bytes(offsets: list[int]) -> Callable[[int], tuple[int, bool]]:
     """For `cheapest`: the bytes at these offsets."""
 
-    def cover(width):
+    def cover(width: int) -> tuple[int, bool]:
         side = pieces_of(offsets, width)
         return len(side.offsets), all(mask == (1 << width) - 1 for mask in side.masks)
 
@@ -446,7 +450,7 @@ class Loop(NamedTuple):
 
     axis: Axis
     of: int
-    count: int  # indices of that axis in a tile
+    count: int  # type: ignore[assignment]  # indices of that axis in a tile
 
 
 def loops_of(axes: list[Axis], counts: tuple[int, ...]) -> list[Loop]:
@@ -517,7 +521,7 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
     foreseen = price(_STREAMS, total * tile.nbytes)
     sides = {1: tile.src, 2: tile.dst}
     lines = {number: line_count(side) for number, side in sides.items()}
-    footprint = {number: count * LINE for number, count in lines.items()}
+    footprint: dict[int, float] = {number: count * LINE for number, count in lines.items()}
     span = {number: first_run(side) for number, side in sides.items()}
     ways = {number: ways_of(side) for number, side in sides.items()}  # lines in the fullest set of the cache
     sweep = dict(span)  # bytes passed over in one go
@@ -615,13 +619,17 @@ def tile_of(
     if networks and len(pattern) == 1:
         transposed = best_network(every)
         if transposed and transposed.cost < shape.cost:
-            tile = build_network(every, transposed)
-            return tile, tuple(order_loops(loops_of(every, transposed.counts), tile))
+            network = build_network(every, transposed)
+            return network, tuple(order_loops(loops_of(every, transposed.counts), network))
     tile = build(bytes_of(every, shape.counts, pattern), shape.load, shape.store, mapped and apart)
+    assert tile, "a shape is one that registers suffice for"
     return tile, tuple(order_loops(loops_of(every, shape.counts), tile))
 
 
 # ---------------------------------------------------------------------------------------------------- networks
+
+
+Bit = tuple[int, int]  # of an index: which axis, and its weight there
 
 
 class Transpose(NamedTuple):
@@ -687,7 +695,7 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
     instructions for interleaving do, twice as fast as a lookup: the column of bit 3 leaves, the row comes in right
     above the granule.
     """
-    def bits_of(k):
+    def bits_of(k: int) -> list[Bit]:
         return [(k, 1 << bit) for bit in range(shape.counts[k].bit_length() - 1)]
 
     granule = bits_of(len(axes) - 1)
@@ -700,7 +708,7 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
     kept = [bit for bit in loaded[6:] if bit in stored[6:]]
     leaving = [bit for bit in loaded[6:] if bit not in kept]
     waiting = [bit for bit in stored[6:] if bit not in kept]
-    coming = []
+    coming: list[Bit] = []
     tables = []
     now = list(inside)
     start = len(granule)
@@ -725,7 +733,7 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
         tables.append((pair[0], pair[1]))
         now = list(then)
 
-    def side(width, low, high, number):
+    def side(width: int, low: list[Bit], high: list[Bit], number: int) -> Side:
         """Where each piece lies in memory: pieces of a register first, then registers."""
         bits = low[width.bit_length() - 1:] + high
         offsets = tuple(
@@ -756,7 +764,8 @@ def best_pattern_shape(axes: list[Axis], pattern: Pattern, most: int = TILE) -> 
     ones = (1,) * (len(axes) - 1) + (axes[-1].extent,)
     size = len(pattern) * axes[-1].extent
     masked = price(_MASKED, size * prod(axis.extent for axis in axes[:-1])) or 1.0
-    near = {min(range(len(axes) - 1), key=lambda k: abs(axes[k][side]), default=None) for side in (1, 2)} - {None}
+    outer = range(len(axes) - 1)
+    near = {min(outer, key=lambda k: abs(axes[k][side])) for side in (1, 2)} if outer else set()
     shapes = [ones]
     for k in near:
         shapes += [(*ones[:k], count, *ones[k + 1:]) for count in part_extents(axes[k].extent, TILE // max(1, size))]

@@ -8,14 +8,15 @@ integers, which cannot wrap; what leaves this module fits in 63 bits.
 
 import operator
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, wraps
 from itertools import islice
 from math import copysign, inf, isfinite, isnan, prod
 from numbers import Complex, Number, Real
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from s2dq._layout import (
     LAYOUTS,
@@ -33,6 +34,10 @@ MAX_DIMENSIONS = 64  # of an ndarray
 MAX_ENTRIES = 2**16  # that are read before it is known how many there have to be
 
 _DLPACK_CPU = 1
+
+Margins: TypeAlias = Sequence[tuple[int, int]]  # before and after each axis
+Check = TypeVar("Check", bound=Callable[..., Any])
+Problem = TypeVar("Problem", bound=DepthProblem | BatchProblem)
 
 UNMADE = object()  # as `out`: a call that is checked and not made, whose result may be larger than the memory
 
@@ -52,14 +57,14 @@ def show(value: Any) -> str:
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
-class Call(NamedTuple):
+class Call(NamedTuple, Generic[Problem]):
     """A checked call: the arrays to run on, the problem to plan, and the two fill values.
 
     `lane` and `pad` are zero-dimensional arrays of the dtype.
     """
 
     x: np.ndarray
-    problem: DepthProblem | BatchProblem
+    problem: Problem
     out: np.ndarray
     result: np.ndarray
     lane: Any
@@ -93,11 +98,11 @@ class Caller(str):
 class Refusal(Exception):
     """A finished message on its way to the door's edge; never leaves this module."""
 
-    def __init__(self, kind: type[Exception], text: str, cause: BaseException | None):
+    def __init__(self, kind: type[Exception], text: str, cause: BaseException | None) -> None:
         self.kind, self.text, self.cause = kind, text, cause
 
 
-def guarded(check: Callable) -> Callable:
+def guarded(check: Check) -> Check:
     """Turn what `check` ends with into one of the three exceptions a caller may see.
 
     Arguments can run code of the caller's own (``__index__``, ``__class__``, ``__eq__`` ...) in any place; whatever it
@@ -105,7 +110,7 @@ def guarded(check: Callable) -> Callable:
     """
 
     @wraps(check)
-    def door(name, *arguments):
+    def door(name: str, *arguments: Any) -> Any:
         try:
             return check(name, *arguments)
         except Refusal as refusal:
@@ -118,13 +123,13 @@ def guarded(check: Callable) -> Callable:
             text = f"{name}: a method of an argument raised {type(error).__name__}"
         raise kind(text) from cause
 
-    return door
+    return cast(Check, door)
 
 
 class Door:
     """Checks the arguments of one call; carries what its messages repeat."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         self.name = name
         self.caller = name if isinstance(name, Caller) else Caller(name)
         self.context: dict[str, Any] = {}
@@ -155,7 +160,7 @@ class Door:
             self.refuse(ValueError, f"{argument} must be at least {least}, not {show(number)}")
         return number
 
-    def choice(self, argument: str, value: Any, allowed) -> str:
+    def choice(self, argument: str, value: Any, allowed: Collection[str]) -> str:
         """One of a few names."""
         if not isinstance(value, str):
             self.refuse(TypeError, f"{argument} must be a str, not {show(value)}")
@@ -200,14 +205,14 @@ class Door:
 
     # ----------------------------------------------------------------------------------------- sequences
 
-    def read(self, argument: str, value: Any, most: int) -> list:
+    def read(self, argument: str, value: Any, most: int) -> list[Any]:
         """The entries of a list, a tuple or a range, read once; ranges are long, and iterators may never end."""
         entries = list(islice(value, most + 1))
         if len(entries) > most:
             self.refuse(ValueError, f"{argument} must have at most {most} entries, not {show(value)}")
         return entries
 
-    def items(self, argument: str, value: Any, what: str, rank: int = 1) -> list:
+    def items(self, argument: str, value: Any, what: str, rank: int = 1) -> list[Any]:
         """The entries of a sequence or of an integer array with `rank` dimensions, read once.
 
         There is one for each of some dimensions, so there cannot be many.
@@ -225,7 +230,8 @@ class Door:
             self.refuse(ValueError, f"{argument} must be {what}, not of shape {array.shape}: {show(value)}")
         if array.shape[0] > MAX_DIMENSIONS:
             self.refuse(ValueError, f"{argument} must have at most {MAX_DIMENSIONS} entries, not {array.shape[0]}")
-        return array.tolist()
+        entries: list[Any] = array.tolist()
+        return entries
 
     def block_sizes(self, argument: str, value: Any, spatial: tuple[str, ...]) -> tuple[int, ...]:
         """An integer for all spatial axes, or one for each."""
@@ -245,14 +251,14 @@ class Door:
     def pairs(self, argument: str, value: Any, count: int) -> tuple[tuple[int, int], ...]:
         """``[[start, end], ...]``, `count` rows, nothing negative."""
         rows = self.items(argument, value, f"a sequence or integer array of shape [{count}, 2]", rank=2)
-        checked = []
+        checked: list[tuple[int, ...]] = []
         for i, row in enumerate(rows):
             pair = self.items(f"{argument}[{i}]", row, "a [start, end] pair")
             checked.append(tuple(self.integer(f"{argument}[{i}][{j}]", entry, 0) for j, entry in enumerate(pair)))
         if len(checked) != count or any(len(pair) != 2 for pair in checked):
             rule = f"{argument} must have shape [{count}, 2], one [start, end] row per block axis"
             self.refuse(ValueError, f"{rule}, not {show(value)}")
-        return tuple(checked)
+        return tuple((start, end) for start, end in checked)
 
     # -------------------------------------------------------------------------------------------- arrays
 
@@ -356,7 +362,8 @@ class Door:
             if depth > MAX_DIMENSIONS:
                 self.refuse(ValueError, f"{argument} is nested deeper than {MAX_DIMENSIONS} lists")
             # What is stored, as NumPy reads it, whatever a subclass says when it is asked.
-            stored = list.__iter__(entry) if issubclass(type(entry), list) else tuple.__iter__(entry)
+            kind: Any = list if issubclass(type(entry), list) else tuple
+            stored = kind.__iter__(entry)
             for inner in stored:
                 self._numbers(argument, inner, depth + 1)
         elif type(entry) is not np.ndarray and not isinstance(entry, (Number, np.generic)):
@@ -388,7 +395,7 @@ class Door:
         if not view.flags.writeable:
             self.refuse(ValueError, "out must be writeable, not read-only")
         try:
-            overlap = np.shares_memory(x, view, max_work=1_000_000)
+            overlap = np.shares_memory(x, view, max_work=cast(Any, 1_000_000))
         except np.exceptions.TooHardError:
             overlap = True
         if overlap:
@@ -425,13 +432,12 @@ class Door:
         check = self._elements.get(dtype.kind, Door._other)
         if dtype.isbuiltin == 2:
             check = Door._registered
+        cause = None
         try:
             with np.errstate(all="ignore"):
                 fits = check(self, argument, value, held)
         except (ValueError, OverflowError) as error:
             fits, cause = False, error
-        else:
-            cause = None
         if not fits:
             self.refuse(ValueError, f"{argument} {show(value)} cannot be held by dtype {dtype}", cause)
         return held
@@ -456,7 +462,7 @@ class Door:
         number = self._real(argument, value, held.dtype)
         whole = int(number)  # ValueError for NaN, OverflowError for infinities
         held[...] = whole
-        return whole == number
+        return bool(whole == number)
 
     def _float(self, argument: str, value: Any, held: np.ndarray) -> bool:
         return self._rounded(self._real(argument, value, held.dtype), held)
@@ -491,7 +497,7 @@ class Door:
         if not isinstance(value, bytes if held.dtype.kind == "S" else str):
             self._wrong_kind(argument, value, held.dtype)
         held[...] = value
-        return held[()] == value
+        return bool(held[()] == value)
 
     def _variable_string(self, argument: str, value: Any, held: np.ndarray) -> bool:
         missing = getattr(held.dtype, "na_object", held)
@@ -531,7 +537,7 @@ class Door:
             integral = float(make(0.5)) != 0.5
             if integral:
                 held[...] = make(int(number))
-                return int(held[()]) == number
+                return bool(int(held[()]) == number)
             held[...] = make(float(number))
             kept = float(held[()])
         except TypeError as error:
@@ -596,7 +602,7 @@ def _way_out(kind: type, value: Any) -> str:
 class Interface:
     """Shows NumPy an array interface that was read once, and keeps its owner alive."""
 
-    def __init__(self, interface, owner):
+    def __init__(self, interface: Any, owner: Any) -> None:
         self.__array_interface__ = interface
         self.owner = owner
 
@@ -614,18 +620,19 @@ def _zero(dtype: np.dtype) -> np.ndarray:
 
 
 @guarded
-def thread_count(name, n) -> int:
+def thread_count(name: str, n: Any) -> int:
     """Check the argument of set_num_threads; 0 stands for None."""
     return Door(name).threads(n, "n")
 
 
 @guarded
 def depth_call(
-    name, to_depth, x, block_size, data_format, mode, out_format, vect, channels, pairs, pad_value, out, num_threads
-) -> Call:
+    name: str, to_depth: bool, x: Any, block_size: Any, data_format: Any, mode: Any, out_format: Any, vect: Any,
+    channels: Any, pairs: Any, pad_value: Any, out: Any, num_threads: Any,
+) -> Call[DepthProblem]:  # fmt: skip
     """Check a call of space_to_depth (`to_depth`) or depth_to_space; `pairs` is paddings or crops."""
     door = Door(name)
-    argument = door.caller.argument("x")
+    argument = str(door.caller.argument("x"))
     array = door.array(x, argument)
     source, target, mode, block, lanes, given = depth_arguments(
         door, to_depth, block_size, data_format, mode, out_format, vect, pairs)
@@ -658,7 +665,9 @@ class DepthArguments(NamedTuple):
     margins: tuple[tuple[int, int], ...] | None
 
 
-def depth_arguments(door, to_depth, block_size, data_format, mode, out_format, vect, pairs) -> DepthArguments:
+def depth_arguments(
+    door: Door, to_depth: bool, block_size: Any, data_format: Any, mode: Any, out_format: Any, vect: Any, pairs: Any
+) -> DepthArguments:
     """Check the arguments of a depth operator as far as they do not depend on the tensor."""
     # Adapters may come with a layout that users have no name for.
     own = type(data_format) is Layout
@@ -690,8 +699,9 @@ class DepthSizes(NamedTuple):
 
 
 def depth_sizes(
-    door, to_depth, x, block_size, block, source, out_format, target, lanes, logical, margins
-) -> DepthSizes:
+    door: Door, to_depth: bool, x: np.ndarray, block_size: Any, block: tuple[int, ...], source: Layout, out_format: Any,
+    target: Layout, lanes: int, logical: int | None, margins: Margins,
+) -> DepthSizes:  # fmt: skip
     """Sizes of a depth operator on `x`, of which only rank, shape and dtype count.
 
     `block_size` and `out_format` are as the caller gave them; the other arguments are checked. Extents may be
@@ -721,7 +731,7 @@ def depth_sizes(
         shallow = result_channels = count // area
         blocks = extents
 
-        def tell(i, start, end, whole):
+        def tell(i: int, start: int, end: int, whole: int) -> str:
             return f"crops [{show(start)}, {show(end)}] are larger than the {axes[i]} {show(whole)}"
 
         space = _join(door, blocks, block, margins, tell)
@@ -735,10 +745,12 @@ def depth_sizes(
 
 
 @guarded
-def batch_call(name, to_batch, x, block_shape, pairs, pad_value, out, num_threads) -> Call:
+def batch_call(
+    name: str, to_batch: bool, x: Any, block_shape: Any, pairs: Any, pad_value: Any, out: Any, num_threads: Any
+) -> Call[BatchProblem]:
     """Check a call of space_to_batch_nd (`to_batch`) or batch_to_space_nd; `pairs` is paddings or crops."""
     door = Door(name)
-    argument = door.caller.argument("x")
+    argument = str(door.caller.argument("x"))
     array = door.array(x, argument)
     block = door.block_shape(block_shape)
     door.note("block_shape", door.caller.block_shape(block))
@@ -768,7 +780,7 @@ class BatchSizes(NamedTuple):
     shape: tuple[int, ...]
 
 
-def batch_sizes(door, to_batch, x, block, margins) -> BatchSizes:
+def batch_sizes(door: Door, to_batch: bool, x: np.ndarray, block: tuple[int, ...], margins: Margins) -> BatchSizes:
     """Sizes of a batch operator on `x`, of which only rank and shape count; extents may be symbolic integers."""
     dims, caller = len(block), door.caller
     if x.ndim < dims + 1:
@@ -790,7 +802,7 @@ def batch_sizes(door, to_batch, x, block, margins) -> BatchSizes:
         batch //= area
         blocks = extents
 
-        def tell(i, start, end, whole):
+        def tell(i: int, start: int, end: int, whole: int) -> str:
             return f"{caller.crop(i, start, end)} are larger than the extent {show(whole)} of axis {i + 1}"
 
         space = _join(door, blocks, block, margins, tell)
@@ -799,7 +811,9 @@ def batch_sizes(door, to_batch, x, block, margins) -> BatchSizes:
 
 
 @guarded
-def pack_call(name, x, data_format, vect, pad_value, out, num_threads) -> Call:
+def pack_call(
+    name: str, x: Any, data_format: Any, vect: Any, pad_value: Any, out: Any, num_threads: Any
+) -> Call[DepthProblem]:
     """Check a call of pack_vect_c."""
     door = Door(name)
     array = door.array(x)
@@ -815,7 +829,7 @@ def pack_call(name, x, data_format, vect, pad_value, out, num_threads) -> Call:
 
 
 @guarded
-def unpack_call(name, x, data_format, channels, out, num_threads) -> Call:
+def unpack_call(name: str, x: Any, data_format: Any, channels: Any, out: Any, num_threads: Any) -> Call[DepthProblem]:
     """Check a call of unpack_vect_c; `data_format` is the layout of the result."""
     door = Door(name)
     array = door.array(x)
@@ -829,7 +843,10 @@ def unpack_call(name, x, data_format, channels, out, num_threads) -> Call:
     return _convert(door, array, source, target, sizes, count, 0, _zero(array.dtype), out, wanted)
 
 
-def _convert(door, array, source, target, sizes, count, dst_lanes, lane, out, wanted) -> Call:
+def _convert(
+    door: Door, array: np.ndarray, source: Layout, target: Layout, sizes: dict[str, int], count: int, dst_lanes: int,
+    lane: np.ndarray, out: Any, wanted: int,
+) -> Call[DepthProblem]:  # fmt: skip
     """A change of layout alone: space_to_depth with blocks of one."""
     extents = (sizes["h"], sizes["w"])
     shape = tensor_shape(target, sizes["n"], {"h": extents[0], "w": extents[1]}, count, dst_lanes)
@@ -874,7 +891,10 @@ def _channels(door: Door, sizes: dict[str, int], channels: int | None) -> int:
     return channels
 
 
-def _cut(door: Door, extents, block, margins, axes, divisors) -> list[int]:
+def _cut(
+    door: Door, extents: Sequence[int], block: tuple[int, ...], margins: Margins, axes: Sequence[str],
+    divisors: Sequence[str],
+) -> list[int]:  # fmt: skip
     """How many blocks each padded axis has; `axes` and `divisors` say in a message what is divided by what."""
     blocks = []
     for axis, divisor, extent, b, (start, end) in zip(axes, divisors, extents, block, margins):
@@ -886,7 +906,9 @@ def _cut(door: Door, extents, block, margins, axes, divisors) -> list[int]:
     return blocks
 
 
-def _join(door: Door, blocks, block, crops, tell) -> list[int]:
+def _join(
+    door: Door, blocks: Sequence[int], block: tuple[int, ...], crops: Margins, tell: Callable[[int, int, int, int], str]
+) -> list[int]:
     """Extents of the axes that blocks make, less the crops; `tell` says of one that it is too large."""
     space = []
     for i, (count, b, (start, end)) in enumerate(zip(blocks, block, crops)):
@@ -910,8 +932,8 @@ class Parameters(NamedTuple):
     With `axis` 1 of a packed tensor (N, words, H, W, V) there may be one entry for each of its words*V lanes.
     """
 
-    scale: np.ndarray
-    zero_point: np.ndarray
+    scale: NDArray[np.float32]
+    zero_point: NDArray[np.int32]
     axis: int | None
 
 
@@ -921,12 +943,12 @@ class Conversion(NamedTuple):
     x: np.ndarray
     out: np.ndarray
     result: np.ndarray
-    parameters: Parameters | None
+    parameters: Parameters
     num_threads: int
 
 
 @guarded
-def tensor_parts(name, values, scale, zero_point, axis) -> tuple[np.ndarray, Parameters]:
+def tensor_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any) -> tuple[np.ndarray, Parameters]:
     """Check the arguments of a QuantizedTensor; the values come back as a read-only view."""
     door = Door(name)
     array = door.array(values, "values")
@@ -938,7 +960,9 @@ def tensor_parts(name, values, scale, zero_point, axis) -> tuple[np.ndarray, Par
 
 
 @guarded
-def quantize_call(name, x, scale, zero_point, dtype, axis, out, num_threads) -> Conversion:
+def quantize_call(
+    name: str, x: Any, scale: Any, zero_point: Any, dtype: Any, axis: Any, out: Any, num_threads: Any
+) -> Conversion:
     """Check a call of quantize."""
     door = Door(name)
     array = door.array(x)
@@ -954,7 +978,7 @@ def quantize_call(name, x, scale, zero_point, dtype, axis, out, num_threads) -> 
 
 
 @guarded
-def dequantize_call(name, kind, q, out, num_threads) -> Conversion:
+def dequantize_call(name: str, kind: type[Any], q: Any, out: Any, num_threads: Any) -> Conversion:
     """Check a call of dequantize; `kind` is the type of quantized tensors."""
     door = Door(name)
     array, _ = _tensor(door, kind, q)
@@ -966,11 +990,13 @@ def dequantize_call(name, kind, q, out, num_threads) -> Conversion:
     wanted = door.threads(num_threads)
     door.size(array.shape, dtype)
     result, view = door.result(out, array.shape, array, dtype, "q")
-    return Conversion(array, view, result, None, wanted)
+    return Conversion(array, view, result, Parameters(q.scale, q.zero_point, q.axis), wanted)
 
 
 @guarded
-def requantize_call(name, kind, q, scale, zero_point, dtype, out, num_threads) -> Conversion:
+def requantize_call(
+    name: str, kind: type[Any], q: Any, scale: Any, zero_point: Any, dtype: Any, out: Any, num_threads: Any
+) -> Conversion:
     """Check a call of requantize; `kind` is the type of quantized tensors."""
     door = Door(name)
     array, axis = _tensor(door, kind, q)
@@ -990,7 +1016,9 @@ def requantize_call(name, kind, q, scale, zero_point, dtype, out, num_threads) -
 
 
 @guarded
-def check_equal(name, shape, axis, scale, zero_point, what) -> None:
+def check_equal(
+    name: str, shape: tuple[int, ...], axis: int | None, scale: np.ndarray, zero_point: np.ndarray, what: str
+) -> None:
     """Refuse rows of parameters that would have to become one pair each; ``what.format(row)`` says why."""
     door = Door(name)
     door.context.update({"x.shape": shape, "axis": axis})
@@ -1004,7 +1032,7 @@ def check_equal(name, shape, axis, scale, zero_point, what) -> None:
 
 
 @guarded
-def check_packed(name, shape, axis, data_format) -> None:
+def check_packed(name: str, shape: tuple[int, ...], axis: int | None, data_format: str) -> None:
     """Refuse a tensor with parameters for every lane of its words where no words are expected."""
     door = Door(name)
     door.context.update({"x.shape": shape, "axis": axis, "data_format": data_format})
@@ -1023,12 +1051,12 @@ def _among(door: Door, rule: str, dtype: np.dtype, names: tuple[str, ...]) -> No
 
 def _dtype(door: Door, dtype: Any) -> np.dtype:
     """The argument `dtype`: a type of stored values."""
+    kept: np.dtype[Any] | None = None
+    cause = None
     try:
         kept = np.dtype(dtype) if dtype is not None else None
     except Exception as error:
-        kept, cause = None, error
-    else:
-        cause = None
+        cause = error
     if kept is None:
         rule = f"dtype must be {', '.join(QUANTIZED[:-1])} or {QUANTIZED[-1]}"
         door.refuse(TypeError, f"{rule}, not {show(dtype)}", cause)
@@ -1036,7 +1064,7 @@ def _dtype(door: Door, dtype: Any) -> np.dtype:
     return kept
 
 
-def _tensor(door: Door, kind: type, q: Any) -> tuple[np.ndarray, int | None]:
+def _tensor(door: Door, kind: type[Any], q: Any) -> tuple[np.ndarray, int | None]:
     """The values and the axis of the argument `q`."""
     if type(q) is not kind:
         rule = f"q must be a {kind.__name__}, not {type(q).__name__}"
@@ -1069,7 +1097,7 @@ def _placed(door: Door, given: Parameters, shape: tuple[int, ...], argument: str
         for name, entries in named:
             if entries.ndim:
                 door.refuse(ValueError, f"{name} has shape {entries.shape}: axis must say along which axis it lies")
-        counts = [()]
+        counts: list[tuple[int, ...]] = [()]
     else:
         if not -len(shape) <= axis < len(shape):
             door.refuse(ValueError, f"axis {show(axis)} is not one of the {len(shape)} dimensions of {argument}")
@@ -1079,17 +1107,17 @@ def _placed(door: Door, given: Parameters, shape: tuple[int, ...], argument: str
         counts = [(shape[axis],)]
         if axis == 1 and len(shape) == 5:  # or one for every lane of a packed tensor
             counts.append((shape[1] * shape[4],))
-        wanted = " or, if packed, ".join(str(count) for count, in counts)
+        wanted = " or, if packed, ".join(str(*count) for count in counts)
         for name, entries in named:
             if entries.ndim and entries.shape not in counts:
                 door.refuse(ValueError, f"{name} has {entries.size} entries, axis {axis} of {argument} {wanted}")
         if scale.ndim and zero_point.ndim and scale.shape != zero_point.shape:
             door.refuse(ValueError, f"scale has {scale.size} entries, but zero_point has {zero_point.size}")
         counts = [(scale if scale.ndim else zero_point).shape]
-    spread = [entries if entries.shape == counts[0] else np.full(counts[0], entries) for _, entries in named]
+    spread: list[Any] = [entries if entries.shape == counts[0] else np.full(counts[0], entries) for _, entries in named]
     for entries in spread:
         entries.flags.writeable = False
-    return Parameters(*spread, axis)
+    return Parameters(spread[0], spread[1], axis)
 
 
 def _entries(door: Door, argument: str, value: Any, what: str, kinds: str, most: int) -> np.ndarray:
@@ -1136,6 +1164,7 @@ def _check_scales(door: Door, scales: np.ndarray, value: Any) -> None:
 def _zero_points(door: Door, value: Any, dtype: np.dtype, most: int) -> np.ndarray:
     """Zero points as int32, 0-d or 1-d, all within the dtype."""
     info = np.iinfo(dtype)
+    numbers: Any  # one, or a list
     if isinstance(value, (list, tuple, range)):
         entries = door.read("zero_point", value, most)
         numbers = [door.integer(f"zero_point[{i}]", entry, int(info.min)) for i, entry in enumerate(entries)]
@@ -1194,11 +1223,11 @@ class FrameSettings(NamedTuple):
     rescale: float
     input_format: str
     data_format: str
-    block: tuple[int, int]
+    block: tuple[int, ...]  # two
     mode: str
     vect: int
     reverse_channels: bool
-    size: tuple[int, int] | None
+    size: tuple[int, ...] | None  # two
     pad_value: int | tuple[int, ...]
     num_threads: int
     channels: int | None  # how many, where some keyword tells
@@ -1206,8 +1235,9 @@ class FrameSettings(NamedTuple):
 
 @guarded
 def frame_settings(
-    name, scale, zero_point, dtype, mean, std, rescale, input_format, data_format, block_size, mode, vect,
-    reverse_channels, size, pad_value, num_threads,
+    name: str, scale: Any, zero_point: Any, dtype: Any, mean: Any, std: Any, rescale: Any, input_format: Any,
+    data_format: Any, block_size: Any, mode: Any, vect: Any, reverse_channels: Any, size: Any, pad_value: Any,
+    num_threads: Any,
 ) -> FrameSettings:  # fmt: skip
     """Check the keywords of a Preprocessor."""
     door = Door(name)
@@ -1272,7 +1302,7 @@ def frame_settings(
 _FRAME_DTYPES = (np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.float16))
 
 
-def _frame_scale(door: Door, dtype: np.dtype, scale, zero_point) -> tuple[float, int]:
+def _frame_scale(door: Door, dtype: np.dtype, scale: Any, zero_point: Any) -> tuple[float, int]:
     """Scale and zero point of quantized frames."""
     if scale is None:
         door.refuse(ValueError, f"scale must be given for dtype {dtype}: the step between two quantized values")
@@ -1285,7 +1315,7 @@ def _frame_scale(door: Door, dtype: np.dtype, scale, zero_point) -> tuple[float,
 
 
 @guarded
-def frame_margins(name, settings: FrameSettings, height, width) -> tuple[int, int]:
+def frame_margins(name: str, settings: FrameSettings, height: Any, width: Any) -> tuple[int, int]:
     """Rows above and columns left of a frame on its canvas."""
     door = Door(name)
     frame = (door.integer("height", height, 0), door.integer("width", width, 0))
@@ -1305,7 +1335,7 @@ def _frame_margins(door: Door, settings: FrameSettings, frame: tuple[int, int]) 
 
 
 @guarded
-def frame_call(name, settings: FrameSettings, frames, out) -> Call:
+def frame_call(name: str, settings: FrameSettings, frames: Any, out: Any) -> Call[DepthProblem]:
     """Check a call of a Preprocessor; the caller adds tables and fill values."""
     door = Door(name)
     array = door.settle(frames, door.array(frames, "frames"), "frames")
@@ -1343,26 +1373,30 @@ def frame_call(name, settings: FrameSettings, frames, out) -> Call:
     return Call(given, problem, view, result, None, None, settings.num_threads)
 
 
-def post_settings(name, scale, zero_point, dtype, *others) -> FrameSettings:
+def post_settings(name: str, scale: Any, zero_point: Any, dtype: Any, *others: Any) -> FrameSettings:
     """Check the keywords of a Postprocessor: those of a Preprocessor, for tensors of bytes."""
     return frame_settings(name, scale, zero_point, byte_dtype(name, dtype), *others)
 
 
 @guarded
-def byte_dtype(name, dtype) -> np.dtype:
+def byte_dtype(name: str, dtype: Any) -> np.dtype:
     """Check a dtype that has to be one of 8 bits."""
     door = Door(name)
+    kept: np.dtype[Any] | None = None
+    cause = None
     try:
-        kept, cause = (None if dtype is None else np.dtype(dtype)), None
+        kept = None if dtype is None else np.dtype(dtype)
     except Exception as error:
-        kept, cause = None, error
-    if kept not in (np.dtype(np.int8), np.dtype(np.uint8)):
+        cause = error
+    if kept is None or kept not in (np.dtype(np.int8), np.dtype(np.uint8)):
         door.refuse(TypeError, f"dtype must be int8 or uint8, not {show(dtype)}", cause)
     return kept
 
 
 @guarded
-def post_call(name, settings: FrameSettings, kind, tensor, out, frame) -> Call:
+def post_call(
+    name: str, settings: FrameSettings, kind: type[Any], tensor: Any, out: Any, frame: Any
+) -> Call[DepthProblem]:
     """Check a call of a Postprocessor; `kind` is the type of quantized tensors. The caller adds tables."""
     door = Door(name)
     source = LAYOUTS[settings.data_format]
@@ -1448,7 +1482,9 @@ def _shallow_channels(door: Door, settings: FrameSettings, sizes: dict[str, int]
     return count
 
 
-def _canvas_margins(door: Door, settings: FrameSettings, canvas: tuple[int, int], frame) -> tuple[int, int]:
+def _canvas_margins(
+    door: Door, settings: FrameSettings, canvas: tuple[int, int], frame: tuple[int, int]
+) -> tuple[int, int]:
     """Rows above and columns left of a frame to cut out."""
     shown = f"frame ({show(frame[0])}, {show(frame[1])})"
     if settings.size is None and frame != canvas:

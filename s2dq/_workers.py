@@ -16,14 +16,20 @@ import os
 import signal
 import threading
 from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from typing import Any, NoReturn, TypeAlias, cast
 
 CONNECT_SECONDS = 10
+
+Pipe: TypeAlias = Any  # a Connection, which has another name on Windows
+Outcomes: TypeAlias = Generator[tuple[int, Any], None, None]
 
 DIED = object()  # in place of what a function returned
 
 
-def in_processes(function, jobs, count):
+def in_processes(function: Callable[[Any], Any], jobs: Sequence[Any], count: int) -> Outcomes:
     """``function(job)`` for each job, in `count` processes.
 
     A job whose worker died is tried once more, when there is no other: it may have been the memory of all together.
@@ -41,15 +47,16 @@ def in_processes(function, jobs, count):
                 yield number, "a worker process died, twice; is there enough memory?" if outcome is DIED else outcome
 
 
-def _team(function, jobs, numbers, count):
+def _team(function: Callable[[Any], Any], jobs: Sequence[Any], numbers: Iterable[int], count: int) -> Outcomes:
     """The jobs of these numbers, each given to one of `count` workers; one that dies is replaced."""
-    left, team, ended = deque(numbers), {}, []
+    left, ended = deque(numbers), []
+    team: dict[Pipe, tuple[BaseProcess, int]] = {}
     try:
         while left or team:
             while left and len(team) < count:
                 process, connection = _start(function)
                 team[connection] = process, _hand_over(connection, jobs, left)
-            for connection in wait(list(team)):
+            for connection in cast(list[Pipe], wait(list(team))):
                 process, number = team.pop(connection)
                 try:
                     outcome, alive = connection.recv(), True
@@ -70,7 +77,7 @@ def _team(function, jobs, numbers, count):
             process.join()
 
 
-def _start(function):
+def _start(function: Callable[[Any], Any]) -> tuple[BaseProcess, Pipe]:
     """A worker, and the connection to it."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -80,7 +87,7 @@ def _start(function):
     return process, ours
 
 
-def _hand_over(connection, jobs, left):
+def _hand_over(connection: Pipe, jobs: Sequence[Any], left: deque[int]) -> int:
     """The number of the job that a worker is given."""
     number = left.popleft()
     with contextlib.suppress(OSError):  # it has died since: the next that is heard of it
@@ -89,7 +96,7 @@ def _hand_over(connection, jobs, left):
 
 
 @contextlib.contextmanager
-def _interrupts_held():
+def _interrupts_held() -> Iterator[None]:
     """Keep Ctrl-C back while a process starts: it inherits that, and never sees the one that the terminal sends."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -101,7 +108,7 @@ def _interrupts_held():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(connection, function):
+def _serve(connection: Pipe, function: Callable[[Any], Any]) -> None:
     """The life of a worker: jobs, until the connection is closed, or SIGTERM ends it.
 
     SIGTERM interrupts a job as Ctrl-C would: half-written files are cleaned up. Ctrl-C itself is the parent's affair.
@@ -119,21 +126,23 @@ def _serve(connection, function):
             connection.send(outcome)
 
 
-def _end_with_parent():
-    multiprocessing.parent_process().join()
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent, "this runs in workers"
+    parent.join()
     os._exit(1)
 
 
-def _interrupt(number, frame):
+def _interrupt(number: int, frame: Any) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _told(error):
+def _told(error: BaseException) -> str:
     """What a job ended with, as a text: not every exception survives the way back from a worker."""
     return f"{type(error).__name__}: {error}"
 
 
-def on_cluster(function, jobs, address):
+def on_cluster(function: Callable[[Any], Any], jobs: Sequence[Any], address: str) -> Outcomes:
     """``function(job)`` for each job, on the workers of the Dask scheduler at `address`."""
     import distributed
 

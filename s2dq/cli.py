@@ -17,8 +17,10 @@ import secrets
 import sys
 import time
 import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -32,16 +34,22 @@ PICTURE_OPTIONS = ("mean", "std", "rescale", "data_format", "block_size", "mode"
 PREVIEW = ".preview.png"
 MAX_PIXELS = 2**28  # of --size: a mistyped one is not to eat the memory
 
+Image: TypeAlias = Any  # of Pillow, which is not there before it is needed
+Pixels: TypeAlias = tuple[int, int]  # height, width
+Job: TypeAlias = tuple[str, str]  # an image, and the path of its results without suffix
+Done: TypeAlias = Generator[tuple[int, Any], None, None]  # numbers of jobs, and what came of them
+Work: TypeAlias = Callable[..., tuple[str, ...] | str]
+
 
 class CommandError(Exception):
     """A message for the user and the exit code that goes with it."""
 
-    def __init__(self, message, code=BAD_ARGUMENTS):
+    def __init__(self, message: object, code: int = BAD_ARGUMENTS) -> None:
         super().__init__(message)
         self.code = code
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         return run(argv)
@@ -59,11 +67,11 @@ def main(argv=None):
         return FAILED
 
 
-def run(argv):
+def run(argv: Sequence[str] | None) -> int:
     try:
         args = build_parser().parse_args(argv)
         with np.errstate(all="ignore"):  # absurd but legal --scale values overflow: no warnings
-            code = args.run(args)
+            code: int = args.run(args)
     except SystemExit:  # argparse has printed the help or the version
         code = 0
     if sys.stdout is not None:
@@ -74,7 +82,7 @@ def run(argv):
 # ---- s2dq preprocess
 
 
-def preprocess(args):
+def preprocess(args: argparse.Namespace) -> int:
     """Write a model input and its description for every image; go on past those that fail."""
     require_pillow()
     model = read_model(args)
@@ -113,16 +121,17 @@ def preprocess(args):
     return FAILED if failures or empty else 0
 
 
-def threads_of_each(args):
+def threads_of_each(args: argparse.Namespace) -> int | None:
     """Threads of one image: a worker has the one it is."""
+    num_threads: int | None = args.num_threads
     if args.workers is None and args.scheduler is None:
-        return args.num_threads
-    if args.num_threads is not None:
+        return num_threads
+    if num_threads is not None:
         raise CommandError("--num-threads is for one process: workers have one thread each")
     return 1
 
 
-def start_work(work, jobs, args):
+def start_work(work: Work, jobs: list[Job], args: argparse.Namespace) -> Done:
     """An iterator that does `jobs` here, in processes or on a cluster: (number, row or failure), as they are done."""
     if args.workers is not None:
         from s2dq._workers import in_processes
@@ -134,7 +143,7 @@ def start_work(work, jobs, args):
     return on_scheduler(partial(work, folder=os.getcwd()), jobs, args.scheduler)
 
 
-def on_scheduler(work, jobs, address):
+def on_scheduler(work: Work, jobs: list[Job], address: str) -> Done:
     """As `on_cluster`, with one line for what is wrong with `address`."""
     from s2dq._workers import on_cluster
 
@@ -146,7 +155,9 @@ def on_scheduler(work, jobs, address):
         raise CommandError(f"--scheduler {address}: {describe(error)}", FAILED) from error
 
 
-def attempt(job, pre, parameters, model, preview, folder=""):
+def attempt(
+    job: Job, pre: s2dq.Preprocessor, parameters: dict[str, Any], model: dict[str, Any], preview: bool, folder: str = ""
+) -> tuple[str, ...] | str:
     """The row of one image, or what went wrong with it. Runs in workers, too."""
     image, base = job
     start = time.perf_counter()
@@ -159,7 +170,10 @@ def attempt(job, pre, parameters, model, preview, folder=""):
     return base + ".npy", str(tensor.shape), str(tensor.dtype), elapsed
 
 
-def preprocess_image(path, base, pre, parameters, model, preview, folder=""):
+def preprocess_image(
+    path: str, base: str, pre: s2dq.Preprocessor, parameters: dict[str, Any], model: dict[str, Any], preview: bool,
+    folder: str = "",
+) -> np.ndarray:  # fmt: skip
     """Read, resize, preprocess and write one image; returns the model input. `folder` is where paths begin."""
     base = os.path.join(folder, base)
     image = read_rgb(os.path.join(folder, path), background=rgb_background(parameters))
@@ -196,7 +210,7 @@ def preprocess_image(path, base, pre, parameters, model, preview, folder=""):
     return tensor
 
 
-def read_model(args):
+def read_model(args: argparse.Namespace) -> dict[str, Any]:
     """Fill in what the file of --model tells and no option contradicts; returns what to say of it."""
     if args.model is None:
         if args.model_input is not None:
@@ -239,19 +253,19 @@ def read_model(args):
     return {"model": {"file": os.fspath(args.model), "input": model.name, "tensor": model.tensor}}
 
 
-def same_number(given, told):
+def same_number(given: Any, told: Any) -> bool:
     """Equal, numbers with a fraction as the float32 that models store."""
     if isinstance(given, float) and isinstance(told, float):
-        return np.float32(given) == np.float32(told)
-    return given == told
+        return bool(np.float32(given) == np.float32(told))
+    return bool(given == told)
 
 
-def shown(value):
+def shown(value: Any) -> str:
     """The value of an option as it is written."""
     return f"{value[1]}x{value[0]}" if isinstance(value, tuple) else "none" if value is None else f"{value}"
 
 
-def preprocessor_parameters(args):
+def preprocessor_parameters(args: argparse.Namespace) -> dict[str, Any]:
     """Keywords of s2dq.Preprocessor: all that shape the result, so that the description is complete."""
     args.dtype = args.dtype or "int8"
     args.data_format = args.data_format or "NHWC"
@@ -259,7 +273,7 @@ def preprocessor_parameters(args):
     return quantization(args, args.dtype) | {name: getattr(args, name) for name in names}
 
 
-def quantization(args, dtype):
+def quantization(args: argparse.Namespace, dtype: str) -> dict[str, Any]:
     """Scale and zero point; without --scale those that keep every grey level of a model that takes 0..1."""
     scale, zero_point = args.scale, args.zero_point
     if scale is None and dtype in INTEGERS:
@@ -270,7 +284,7 @@ def quantization(args, dtype):
     return {"scale": scale, "zero_point": zero_point or 0}
 
 
-def warn_of_saturation(parameters):
+def warn_of_saturation(parameters: dict[str, Any]) -> None:
     """Say so when scale and zero point cut grey levels off: most often one of the two is missing."""
     if parameters["dtype"] not in INTEGERS:
         return
@@ -284,7 +298,7 @@ def warn_of_saturation(parameters):
         complain(text.format(cut, **parameters), kind="warning")
 
 
-def images_of(paths):
+def images_of(paths: list[str]) -> tuple[list[str], list[str]]:
     """Files as they are, and of a folder those whose names say that Pillow reads them, in order of their names.
 
     Previews of an earlier run are none of a folder's images. Also the folders without any.
@@ -306,23 +320,23 @@ def images_of(paths):
     return images, empty
 
 
-def is_preview(name, names):
+def is_preview(name: str, names: set[str]) -> bool:
     """Whether preprocess has written a file of this name: beside its other two."""
     base = name.removesuffix(PREVIEW)
     return base != name and {base + ".npy", base + ".json"} <= names
 
 
-def has_folders(folder):
+def has_folders(folder: str) -> bool:
     with os.scandir(folder) as entries:
         return any(entry.is_dir() for entry in entries)
 
 
-def plan_outputs(images, directory, preview):
+def plan_outputs(images: list[str], directory: str, preview: bool) -> list[Job]:
     """Pairs of image and output path without suffix; refuses clashes before anything is written."""
     suffixes = [".npy", ".json"] + [PREVIEW] * preview
     jobs = [(image, os.path.join(directory, Path(image).stem)) for image in images]
     inputs = {os.path.normcase(os.path.realpath(image)) for image in images}
-    writers = {}
+    writers: dict[str, str] = {}
     for image, base in jobs:
         for suffix in suffixes:
             target = os.path.normcase(os.path.realpath(base + suffix))
@@ -334,20 +348,21 @@ def plan_outputs(images, directory, preview):
     return jobs
 
 
-def progress(done, total):
+def progress(done: Done, total: int) -> Done:
     """`done` behind a progress bar, where there are several jobs and somebody is watching."""
     if total > 1 and sys.stderr is not None and sys.stderr.isatty():
         with contextlib.suppress(ImportError):
             from tqdm import tqdm
 
-            return tqdm(done, total=total, unit="image", leave=False)
+            watched: Done = tqdm(done, total=total, unit="image", leave=False)
+            return watched
     return done
 
 
 # ---- s2dq postprocess
 
 
-def postprocess(args):
+def postprocess(args: argparse.Namespace) -> int:
     """Write the pictures that a model's output stands for."""
     require_pillow()
     tensor = load_npy(args.tensor)
@@ -367,7 +382,7 @@ def postprocess(args):
     return 0
 
 
-def picture_of(frame, crop, size):
+def picture_of(frame: np.ndarray, crop: Pixels | None, size: Pixels | None) -> Image:
     """A frame (H, W, C) as a picture: the `crop` in its middle, resized to `size`; both (height, width) or None."""
     from PIL import Image
 
@@ -387,18 +402,18 @@ def picture_of(frame, crop, size):
     return picture.resize((size[1], size[0]), Image.Resampling.BILINEAR)
 
 
-def picture_format(path):
+def picture_format(path: str) -> str:
     """The format that Pillow writes to a file of such a name."""
     from PIL import Image
 
     suffix = os.path.splitext(path)[1].lower()
-    found = Image.registered_extensions().get(suffix)
-    if found not in Image.SAVE:
+    found: str | None = Image.registered_extensions().get(suffix)
+    if found is None or found not in Image.SAVE:
         raise CommandError(f"-o {path}: Pillow writes no {suffix or 'files without suffix'}; .png will do")
     return found
 
 
-def numbered(path, count):
+def numbered(path: str, count: int) -> list[str]:
     """`path` for one picture, a numbered path for each of several."""
     base, suffix = os.path.splitext(path)
     return [path] if count == 1 else [f"{base}_{i}{suffix}" for i in range(count)]
@@ -407,14 +422,14 @@ def numbered(path, count):
 # ---- images: files to 8-bit RGB, and model inputs back to pictures
 
 
-def require_pillow():
+def require_pillow() -> None:
     try:
         import PIL.Image  # noqa: F401
     except ImportError:
         raise CommandError('reading images needs Pillow: pip install "s2dq[cli]"', FAILED) from None
 
 
-def read_rgb(path, background):
+def read_rgb(path: str, background: tuple[int, ...]) -> Image:
     """The first frame of an image file, upright, as 8-bit RGB; transparency shows `background`."""
     from PIL import Image, ImageOps
 
@@ -429,7 +444,7 @@ def read_rgb(path, background):
         raise ValueError(describe(error)) from error
 
 
-def to_rgb(image, background):
+def to_rgb(image: Image, background: tuple[int, ...]) -> Image:
     """8-bit RGB of any mode Pillow decodes. Colour profiles are not applied."""
     from PIL import Image
 
@@ -447,14 +462,14 @@ def to_rgb(image, background):
     return image.convert("RGB")
 
 
-def rgb_background(parameters):
+def rgb_background(parameters: dict[str, Any]) -> tuple[int, ...]:
     """The colour of the padding as red, green, blue: --pad-value counts in the model's channel order."""
     grey = parameters["pad_value"]
     colour = grey if isinstance(grey, list) else [grey] * 3
     return tuple(reversed(colour)) if parameters["reverse_channels"] else tuple(colour)
 
 
-def letterbox_resize(image, size):
+def letterbox_resize(image: Image, size: Pixels | None) -> Image:
     """The image at the largest size of its own aspect ratio that fits into `size` (height, width)."""
     if size is None:
         return image
@@ -465,7 +480,7 @@ def letterbox_resize(image, size):
     return image if fitted == image.size else image.resize(fitted, Image.Resampling.BILINEAR)
 
 
-def undo(tensor, parameters):
+def undo(tensor: np.ndarray, parameters: dict[str, Any]) -> Image:
     """The picture that a model input stands for: each step of Preprocessor, backwards."""
     from PIL import Image
 
@@ -486,7 +501,7 @@ def undo(tensor, parameters):
 OPERATORS = tuple(s2dq.operators.__all__)
 
 
-def apply(args):
+def apply(args: argparse.Namespace) -> int:
     """Run one operator on a .npy file."""
     given = {name: value for name, value in vars(args).items() if name in OPTIONS}
     x = load_npy(args.source)
@@ -499,7 +514,7 @@ def apply(args):
     return 0
 
 
-def load_npy(path):
+def load_npy(path: str) -> np.ndarray:
     """The array of a .npy file, mapped rather than read (operators take it in place) and never unpickled."""
     try:
         return np.lib.format.open_memmap(path, mode="r")
@@ -507,7 +522,7 @@ def load_npy(path):
         raise CommandError(f"{path}: {describe(error)}", FAILED) from error
 
 
-def info(args):
+def info(args: argparse.Namespace) -> int:
     """Print how this build was made and what it uses."""
     s2dq.show_config()
     return 0
@@ -516,7 +531,7 @@ def info(args):
 # ---- s2dq bench
 
 
-def bench(args):
+def bench(args: argparse.Namespace) -> int:
     """Time the named cases against a copy and against the peers that are installed."""
     from s2dq.bench import chart, report, runner, verdict
 
@@ -551,14 +566,14 @@ def bench(args):
 
 
 @contextlib.contextmanager
-def needs_matplotlib():
+def needs_matplotlib() -> Iterator[None]:
     try:
         yield
     except ImportError:
         raise CommandError('--png needs Matplotlib: pip install "s2dq[bench]"', FAILED) from None
 
 
-def show_step(text):
+def show_step(text: str) -> None:
     """What is being done, on one line that is written over, where somebody is watching."""
     if sys.stderr is not None and sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
@@ -567,7 +582,7 @@ def show_step(text):
 # ---- files and messages
 
 
-def write_atomically(path, write):
+def write_atomically(path: str, write: Callable[[BinaryIO], object]) -> None:
     """Call `write(file)` on a new file beside `path` and rename it: `path` is never half written."""
     path = os.path.realpath(path)  # a symbolic link stays one
     if os.path.exists(path) and not os.path.isfile(path):  # renaming over a device would remove it
@@ -585,7 +600,7 @@ def write_atomically(path, write):
 
 
 @contextlib.contextmanager
-def bad_arguments():
+def bad_arguments() -> Iterator[None]:
     """What the library refuses are the arguments of the command."""
     try:
         yield
@@ -593,17 +608,17 @@ def bad_arguments():
         raise CommandError(describe(error)) from error
 
 
-def describe(error):
+def describe(error: BaseException) -> str:
     """The message of an exception without the file name, or the exception's name if it has none."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-def complain(message, kind="error"):
+def complain(message: object, kind: str = "error") -> None:
     """One line on stderr, whatever the message holds."""
     print(f"s2dq: {kind}: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-def print_table(rows):
+def print_table(rows: Sequence[tuple[str, ...]]) -> None:
     """Columns on stdout; what its encoding lacks (file names may hold anything) as escapes."""
     if len(rows) == 1:  # the header alone
         return
@@ -613,12 +628,12 @@ def print_table(rows):
         print_line("  ".join(cells).rstrip())
 
 
-def print_line(line):
+def print_line(line: str) -> None:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     print(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def drop_broken_stdout():
+def drop_broken_stdout() -> None:
     """If stdout is what failed, keep the interpreter from failing once more when it flushes at exit."""
     try:
         sys.stdout.flush()
@@ -630,11 +645,11 @@ def drop_broken_stdout():
 # ---- values of options
 
 
-def refuse(text, wanted):
+def refuse(text: str, wanted: str) -> NoReturn:
     raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
 
 
-def number(text):
+def number(text: str) -> float:
     top, slash, bottom = text.partition("/")
     try:
         return float(top) / float(bottom) if slash else float(text)
@@ -642,50 +657,50 @@ def number(text):
         refuse(text, "a number such as 0.0039 or 1/255")
 
 
-def integers(text):
+def integers(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")] if text else []
     except ValueError:
         refuse(text, "an integer or a list such as 2,3")
 
 
-def integer_or_list(text):
+def integer_or_list(text: str) -> int | list[int]:
     values = integers(text)
     return values[0] if len(values) == 1 else values
 
 
-def pairs(text):
+def pairs(text: str) -> list[list[int]]:
     rows = [integers(part) for part in text.split(";")] if text else []
     if any(len(row) != 2 for row in rows):
         refuse(text, 'pairs such as "1,1;0,0"')
     return rows
 
 
-def scalar(text):
+def scalar(text: str) -> complex:
     for kind in (int, float, complex):
         with contextlib.suppress(ValueError):
             return kind(text)
     refuse(text, "a number")
 
 
-def per_channel(text):
+def per_channel(text: str) -> Any:
     values = [number(part) for part in text.split(",")]
     return one_or_three(values, text, "one number or three, as in 0.485,0.456,0.406")
 
 
-def grey_levels(text):
+def grey_levels(text: str) -> Any:
     values = integers(text)
     in_range = all(0 <= value <= 255 for value in values)
     return one_or_three(values if in_range else [], text, "a grey level of 0..255 or three of them")
 
 
-def one_or_three(values, text, wanted):
+def one_or_three(values: list[Any], text: str, wanted: str) -> Any:
     if len(values) not in (1, 3):
         refuse(text, wanted)
     return values if len(values) == 3 else values[0]
 
 
-def peer_list(text):
+def peer_list(text: str) -> list[str]:
     if text in ("all", "none"):
         return list(PEERS) if text == "all" else []
     names = text.split(",")
@@ -694,20 +709,20 @@ def peer_list(text):
     return names
 
 
-def peer_interpreter(text):
+def peer_interpreter(text: str) -> tuple[str, str]:
     peer, _, path = text.partition("=")
     if peer not in PEERS or not path:
         refuse(text, "PEER=PATH, as in tensorflow=env/bin/python")
     return peer, path
 
 
-def count(text):
+def count(text: str) -> int:
     if not (text.isdecimal() and int(text)):
         refuse(text, "a number of at least 1")
     return int(text)
 
 
-def width_x_height(text):
+def width_x_height(text: str) -> Pixels:
     width, _, height = text.lower().partition("x")
     if not (width.isdecimal() and height.isdecimal() and int(width) and int(height)):
         refuse(text, "WxH in pixels, as in 640x480")
@@ -777,7 +792,7 @@ of the best peer over that of s2dq; peers that write into an existing array are 
 fresh. S2DQ_ISA=portable|avx2|avx512vbmi|neon in the environment picks the instruction set."""
 
 # What `apply` passes on, by the names of the operators' parameters.
-OPTIONS = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "block_size": {"type": integer_or_list, "metavar": "B",
                    "help": "edge of a block in elements: 2, or one per spatial axis: 2,3"},
     "block_shape": {"type": integers, "metavar": "B,B", "help": "elements, per axis after the batch: 2,2"},
@@ -797,14 +812,14 @@ OPTIONS = {
 class Parser(argparse.ArgumentParser):
     """A parser with one-line errors and help texts laid out as written."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
 
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message} (see {self.prog} --help)")
 
 
-def build_parser():
+def build_parser() -> Parser:
     parser = Parser(prog="s2dq", description="Rearrange tensors, and turn images into int8 model inputs.")
     parser.add_argument("--version", action="version", version=f"s2dq {s2dq.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -816,7 +831,7 @@ def build_parser():
     return parser
 
 
-def add_preprocess(command):
+def add_preprocess(command: argparse.ArgumentParser) -> None:
     command.set_defaults(run=preprocess)
     add = command.add_argument
     add("images", nargs="+", metavar="IMAGE",
@@ -845,7 +860,7 @@ def add_preprocess(command):
     add("--preview", action="store_true", help="also write the model input, undone to a picture")
 
 
-def add_postprocess(command):
+def add_postprocess(command: argparse.ArgumentParser) -> None:
     command.set_defaults(run=postprocess)
     add = command.add_argument
     add("tensor", metavar="TENSOR.npy", help="a model output of int8 or uint8")
@@ -860,7 +875,7 @@ def add_postprocess(command):
     add("--num-threads", **OPTIONS["num_threads"])
 
 
-def add_normalisation(command):
+def add_normalisation(command: argparse.ArgumentParser) -> None:
     """What images to tensors and tensors to images have in common, and say in the same words."""
     add = command.add_argument
     add("--mode", default="DCR", **OPTIONS["mode"])
@@ -874,7 +889,7 @@ def add_normalisation(command):
     add("--zero-point", type=int, metavar="Z", help="stored value that means 0 (with --scale: default 0)")
 
 
-def add_apply(command):
+def add_apply(command: argparse.ArgumentParser) -> None:
     operators = command.add_subparsers(dest="operator", metavar="OPERATOR", required=True)
     for name in OPERATORS:
         operator = operators.add_parser(name)
@@ -888,7 +903,7 @@ def add_apply(command):
                                       default=argparse.SUPPRESS, **OPTIONS[parameter.name])
 
 
-def add_bench(command):
+def add_bench(command: argparse.ArgumentParser) -> None:
     command.set_defaults(run=bench)
     add = command.add_argument
     add("--quick", action="store_true", help="21 cases and few samples: less than a minute")

@@ -9,10 +9,11 @@ scheduler has threads of its own).
 Top to bottom: the public functions, the check, the axes (integers only), the functions that run on chunks.
 """
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, pairwise
 from math import gcd, isnan, lcm, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import dask.array as da
 import numpy as np
@@ -20,29 +21,35 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from s2dq import operators
-from s2dq._layout import words
+from s2dq._layout import BatchProblem, DepthProblem, Layout, words
+from s2dq._typing import Blocks, Integers, Pairs
 from s2dq._validate import UNMADE, Door, batch_call, depth_call, frame_call, guarded
+from s2dq.operators import AnyCall
 from s2dq.preprocess import Preprocessor
 from s2dq.quantized import QuantizedTensor
 
 __all__ = ["batch_to_space_nd", "depth_to_space", "preprocess", "space_to_batch_nd", "space_to_depth"]
+
+Problem: TypeAlias = DepthProblem | BatchProblem
+Margins: TypeAlias = Sequence[dict[int, tuple[int, int]]]  # of each axis: those of its chunks, as in `Side`
+Chunks: TypeAlias = Mapping[str, tuple[int, ...]]  # by axis
 
 
 # ------------------------------------------------------------------------------------------------ operators
 
 
 def space_to_depth(
-    x,
-    block_size,
-    data_format="NHWC",
+    x: da.Array,
+    block_size: Blocks,
+    data_format: str = "NHWC",
     *,
-    mode="DCR",
-    out_format=None,
-    vect=4,
-    channels=None,
-    paddings=None,
-    pad_value=None,
-):
+    mode: str = "DCR",
+    out_format: str | None = None,
+    vect: SupportsIndex = 4,
+    channels: SupportsIndex | None = None,
+    paddings: Pairs | None = None,
+    pad_value: Any = None,
+) -> da.Array:
     """Move spatial blocks into the channel dimension, lazily; see `s2dq.space_to_depth`.
 
     Parameters
@@ -113,16 +120,16 @@ def space_to_depth(
 
 
 def depth_to_space(
-    x,
-    block_size,
-    data_format="NHWC",
+    x: da.Array,
+    block_size: Blocks,
+    data_format: str = "NHWC",
     *,
-    mode="DCR",
-    out_format=None,
-    vect=4,
-    channels=None,
-    crops=None,
-):
+    mode: str = "DCR",
+    out_format: str | None = None,
+    vect: SupportsIndex = 4,
+    channels: SupportsIndex | None = None,
+    crops: Pairs | None = None,
+) -> da.Array:
     """Move channels out into spatial blocks, lazily; see `s2dq.depth_to_space`.
 
     Parameters
@@ -188,7 +195,7 @@ def depth_to_space(
     return _depth("depth_to_space", False, x, arguments)
 
 
-def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
+def space_to_batch_nd(x: da.Array, block_shape: Integers, paddings: Pairs, *, pad_value: Any = None) -> da.Array:
     """Move spatial blocks into the batch dimension, padding first, lazily; see `s2dq.space_to_batch_nd`.
 
     Parameters
@@ -264,7 +271,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
     return _stacked(parts)
 
 
-def batch_to_space_nd(x, block_shape, crops):
+def batch_to_space_nd(x: da.Array, block_shape: Integers, crops: Pairs) -> da.Array:
     """Move batch entries out into spatial blocks, then crop, lazily; see `s2dq.batch_to_space_nd`.
 
     Parameters
@@ -335,7 +342,7 @@ def batch_to_space_nd(x, block_shape, crops):
     return _mapped(function, offsets, (shares, *(side.target for side in sides), *rest), call)
 
 
-def preprocess(pre, frames):
+def preprocess(pre: Preprocessor, frames: da.Array) -> da.Array:
     """Preprocess frames lazily; see `s2dq.Preprocessor`.
 
     Parameters
@@ -408,7 +415,7 @@ def preprocess(pre, frames):
 
 
 @guarded
-def _blank(name, x, argument="x") -> np.ndarray:
+def _blank(name: str, x: Any, argument: str = "x") -> np.ndarray:
     """An array of the shape and dtype of a Dask array, for the plain operator's own check: it has no memory."""
     door = Door(name)
     if type(x) is QuantizedTensor:
@@ -429,7 +436,7 @@ def _blank(name, x, argument="x") -> np.ndarray:
 
 
 @guarded
-def _check_preprocessor(name, pre) -> None:
+def _check_preprocessor(name: str, pre: Any) -> None:
     if not isinstance(pre, Preprocessor):
         Door(name).refuse(TypeError, f"pre must be a Preprocessor, not {type(pre).__name__}")
 
@@ -448,7 +455,7 @@ class Side(NamedTuple):
     margins: dict[int, tuple[int, int]]
 
 
-def _cut(chunks, b, before, after) -> Side:
+def _cut(chunks: tuple[int, ...], b: int, before: int, after: int) -> Side:
     """An axis that is padded and cut into blocks of b: edges move up to the next block."""
     extent = sum(chunks)
     start, stop, total = before, before + extent, before + extent + after  # on the padded axis
@@ -471,46 +478,47 @@ def _cut(chunks, b, before, after) -> Side:
     return Side(tuple(source), tuple(target), margins)
 
 
-def _join(chunks, b, before, extent) -> Side:
+def _join(chunks: tuple[int, ...], b: int, before: int, extent: int) -> Side:
     """An axis that blocks of b make, of which `extent` elements remain; what lies outside has been sliced off."""
     target = [chunk * b for chunk in chunks]
     after = sum(target) - before - extent
-    margins = {}
+    margins: dict[int, tuple[int, int]] = {}
     for k, pair in ((0, (before, 0)), (len(chunks) - 1, (0, after))):
         if any(pair):
-            margins[k] = tuple(map(sum, zip(margins.get(k, (0, 0)), pair)))
+            start, end = margins.get(k, (0, 0))
+            margins[k] = (start + pair[0], end + pair[1])
             target[k] -= sum(pair)
     return Side(chunks, tuple(target), margins)
 
 
-def _cut_sides(problem, chunks) -> list[Side]:
+def _cut_sides(problem: Problem, chunks: Iterable[tuple[int, ...]]) -> list[Side]:
     sides = []
     for given, b, count, lo, extent in zip(chunks, problem.block, problem.blocks, problem.lo, problem.space):
         sides.append(_cut(_filled(given), b, lo, count * b - lo - extent))
     return sides
 
 
-def _joined_sides(problem, chunks) -> list[Side]:
+def _joined_sides(problem: Problem, chunks: Iterable[tuple[int, ...]]) -> list[Side]:
     """As `_windows` has left the axes."""
     return [_join(_filled(given), b, lo % b, extent)
             for given, b, lo, extent in zip(chunks, problem.block, problem.lo, problem.space)]  # fmt: skip
 
 
-def _windows(problem) -> list[slice]:
+def _windows(problem: Problem) -> list[slice]:
     """The blocks of each axis of which something is left after the crops."""
     return [slice(lo // b, -(-(lo + extent) // b)) for b, lo, extent in zip(problem.block, problem.lo, problem.space)]
 
 
-def _margins(sides) -> tuple[dict[int, tuple[int, int]], ...]:
+def _margins(sides: Sequence[Side]) -> tuple[dict[int, tuple[int, int]], ...]:
     return tuple(side.margins for side in sides)
 
 
-def _filled(chunks) -> tuple[int, ...]:
+def _filled(chunks: tuple[int, ...]) -> tuple[int, ...]:
     """Without chunks of nothing, unless there is nothing else."""
     return tuple(chunk for chunk in chunks if chunk) or (0,)
 
 
-def _shares(batch, count, area) -> tuple[int, ...]:
+def _shares(batch: tuple[int, ...], count: int, area: int) -> tuple[int, ...]:
     """How to cut the batch of batch_to_space_nd's result: as all offsets are cut already, or by the longest chunk."""
     shares = batch[: len(batch) // area]
     if shares * area == batch:
@@ -527,7 +535,7 @@ class Channels(NamedTuple):
     logical: dict[int, int]
 
 
-def _channels(problem, chunks) -> Channels:
+def _channels(problem: DepthProblem, chunks: tuple[int, ...]) -> Channels:
     """Edges that move up to where channels, and words of both sides, begin; or one chunk, if they lie apart."""
     area, lanes = prod(problem.block), problem.src_lanes or 1
     count = problem.channels * (1 if problem.to_depth else area)  # of the source
@@ -554,7 +562,7 @@ def _channels(problem, chunks) -> Channels:
 # ------------------------------------------------------------------------------------------------ the chunks
 
 
-def _depth(name, to_depth, x, arguments) -> da.Array:
+def _depth(name: str, to_depth: bool, x: Any, arguments: tuple[Any, Any, Any, Any, Any, Any, Any, Any]) -> da.Array:
     """space_to_depth or depth_to_space."""
     call = depth_call(name, to_depth, _blank(name, x), *arguments, UNMADE, None)
     problem = call.problem
@@ -578,7 +586,9 @@ def _depth(name, to_depth, x, arguments) -> da.Array:
     return _arranged(function, x, problem, source, target, call)
 
 
-def _arranged(function, x, problem, source, target, call) -> da.Array:
+def _arranged(
+    function: Callable[..., Any], x: da.Array, problem: DepthProblem, source: Chunks, target: Chunks, call: AnyCall
+) -> da.Array:
     """`function` on each chunk of `x`, once it has the chunks `source`; the result has the chunks `target`.
 
     Chunks lie in the result as its axes do. So the axes of `x` are put into that order first, which moves nothing,
@@ -586,7 +596,8 @@ def _arranged(function, x, problem, source, target, call) -> da.Array:
     """
     names = [_channel_name(axis) for axis in problem.source.axes]
     wanted = [_channel_name(axis) for axis in problem.target.axes if axis != "v"]
-    source, lanes = {**source, "v": (problem.src_lanes,)}, ()
+    source = {**source, "v": (problem.src_lanes,)}
+    lanes: tuple[tuple[int, ...], ...] = ()
     x = _rechunk(x, tuple(source[axis] for axis in names))
     order = [names.index(axis) for axis in (*wanted, *(["v"] if problem.source.packed else []))]
     moved = {}
@@ -598,30 +609,35 @@ def _arranged(function, x, problem, source, target, call) -> da.Array:
     return _mapped(function, [x.transpose(order)], (*(target[axis] for axis in wanted), *lanes), call, **moved)
 
 
-def _channel_name(axis):
+def _channel_name(axis: str) -> str:
     return "c" if axis == "cb" else axis
 
 
-def _rechunk(x, chunks) -> da.Array:
+def _rechunk(x: da.Array, chunks: Any) -> da.Array:
     # Not by a shuffle of all chunks, which clusters may prefer: most of them stay as they are.
     return x if x.chunks == chunks else x.rechunk(chunks, method="tasks")
 
 
-def _mapped(function, arrays, chunks, call, **axes) -> da.Array:
+def _mapped(
+    function: Callable[..., Any], arrays: Sequence[da.Array], chunks: Any, call: AnyCall, **axes: Any
+) -> da.Array:
     """`function` on each chunk; with `meta` given, Dask does not try it out."""
     dtype = call.result.dtype
     meta = np.ndarray((0,) * len(chunks), dtype)
     return da.map_blocks(function, *arrays, chunks=chunks, dtype=dtype, meta=meta, **axes)
 
 
-def _empty(call) -> da.Array:
+def _empty(call: AnyCall) -> da.Array:
     return da.from_array(np.ndarray(call.result.shape, call.result.dtype), chunks=-1)
 
 
 # What runs in the workers. `block_id` is the place of a chunk in the result.
 
 
-def depth_block(block, block_id, operator, settings, margins, logical, source, back, axes):
+def depth_block(
+    block: np.ndarray, block_id: tuple[int, ...], operator: str, settings: dict[str, Any], margins: Margins,
+    logical: dict[int, int], source: Layout, back: tuple[int, ...], axes: tuple[str, ...],
+) -> np.ndarray:  # fmt: skip
     """One chunk of a result of space_to_depth or depth_to_space."""
     place = dict(zip(axes, block_id))
     pairs = [margin.get(place[axis], (0, 0)) for axis, margin in zip(source.spatial, margins)]
@@ -629,10 +645,11 @@ def depth_block(block, block_id, operator, settings, margins, logical, source, b
     given["paddings" if operator == "space_to_depth" else "crops"] = pairs
     if place["c"] in logical:
         given["channels"] = logical[place["c"]]
-    return getattr(operators, operator)(block.transpose(back), **given, num_threads=1)
+    result: np.ndarray = getattr(operators, operator)(block.transpose(back), **given, num_threads=1)
+    return result
 
 
-def _stacked(parts):
+def _stacked(parts: Sequence[da.Array]) -> da.Array:
     """Arrays of the same chunks one behind the other; unlike da.concatenate, in their own byte order."""
     name = "stack-" + tokenize(*(part.name for part in parts))
     count = len(parts[0].chunks[0])
@@ -645,21 +662,28 @@ def _stacked(parts):
     return da.Array(graph, name, chunks, meta=parts[0]._meta)
 
 
-def batch_block(*blocks, block_id, operator, block, margins, settings):
+def batch_block(
+    *blocks: np.ndarray, block_id: tuple[int, ...], operator: str, block: tuple[int, ...], margins: Margins,
+    settings: dict[str, Any],
+) -> np.ndarray:  # fmt: skip
     """One chunk of a result of space_to_batch_nd or batch_to_space_nd; of the latter, perhaps offset by offset."""
     # Its dtype is told: NumPy would give the machine's byte order.
     x = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, dtype=blocks[0].dtype)
     pairs = [margin.get(k, (0, 0)) for k, margin in zip(block_id[1:], margins)]
-    return getattr(operators, operator)(x, block, pairs, **settings, num_threads=1)
+    result: np.ndarray = getattr(operators, operator)(x, block, pairs, **settings, num_threads=1)
+    return result
 
 
-def batch_part(block, offset, area):
+def batch_part(block: np.ndarray, offset: int, area: int) -> np.ndarray:
     """The batch entries of one offset. A view would keep those of all others in memory."""
     count = len(block) // area
     return block[offset * count : (offset + 1) * count].copy()
 
 
-def frame_block(block, pre, padded, source, back, axes):
+def frame_block(
+    block: np.ndarray, pre: Preprocessor, padded: dict[str, int], source: Layout, back: tuple[int, ...],
+    axes: tuple[str, ...],
+) -> np.ndarray:  # fmt: skip
     """One chunk of preprocessed frames."""
     frames = block.transpose(back)
     size = None
@@ -670,6 +694,6 @@ def frame_block(block, pre, padded, source, back, axes):
 
 
 @lru_cache(maxsize=64, typed=True)
-def _fitted(pre, size) -> Preprocessor:
+def _fitted(pre: Preprocessor, size: tuple[int, ...] | None) -> Preprocessor:
     """`pre` for chunks with a canvas of this size, on one thread."""
     return type(pre)(**pre._keywords() | {"size": size, "num_threads": 1})

@@ -11,7 +11,7 @@ None of the other packages is imported: objects of theirs bring it along.
 import sys
 from collections.abc import Mapping
 from numbers import Number, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Parts(NamedTuple):
 # ---- LiteRT
 
 
-def from_litert(values, detail):
+def from_litert(values: Any, detail: Any) -> QuantizedTensor:
     """Read a tensor of a LiteRT (TFLite) interpreter.
 
     Parameters
@@ -89,7 +89,7 @@ def from_litert(values, detail):
     return _litert_parts("from_litert", values, detail).tensor("from_litert")
 
 
-def to_litert(q, detail):
+def to_litert(q: QuantizedTensor, detail: Any) -> np.ndarray:
     """Give the values of a quantized tensor to a LiteRT tensor that has the same parameters.
 
     ``interpreter.set_tensor(detail["index"], to_litert(q, detail))`` cannot hand over integers that mean something
@@ -136,7 +136,7 @@ def to_litert(q, detail):
 
 
 @guarded
-def _litert_parts(name, values, detail) -> Parts:
+def _litert_parts(name: str, values: Any, detail: Any) -> Parts:
     door = Door(name)
     array = door.array(values, "values")
     parameters = detail
@@ -169,7 +169,7 @@ def _litert_parts(name, values, detail) -> Parts:
     return Parts(door.settle(values, array, "values"), _scale(door, scale), zero_point, axis)
 
 
-def _litert_arrays(door: Door, parameters: Mapping, array: np.ndarray) -> tuple[Any, Any, Any]:
+def _litert_arrays(door: Door, parameters: Mapping[str, Any], array: np.ndarray) -> tuple[Any, Any, Any]:
     """``(scale, zero_point, axis)`` of a ``quantization_parameters`` dict."""
     if "scales" not in parameters:
         rule = "detail must have quantization_parameters, quantization or scales"
@@ -191,24 +191,24 @@ def _litert_arrays(door: Door, parameters: Mapping, array: np.ndarray) -> tuple[
 
 def _vector(door: Door, argument: str, value: Any, array: np.ndarray) -> Any:
     listed = isinstance(value, (list, tuple, np.ndarray))
-    entries = _read(door, argument, value, array) if listed else None
+    entries: Any = _read(door, argument, value, array) if listed else None
     if np.ndim(entries) != 1:
         door.refuse(TypeError, f"{argument} must be an array of one dimension, not {show(value)}")
     return entries
 
 
-def _only(entries):
+def _only(entries: Any) -> Any:
     return entries[0] if len(entries) == 1 else entries
 
 
 @guarded
-def _check_tensor(name, q) -> None:
+def _check_tensor(name: str, q: Any) -> None:
     if type(q) is not QuantizedTensor:
         Door(name).refuse(TypeError, f"q must be a QuantizedTensor, not {type(q).__name__}")
 
 
 @guarded
-def _check_same(name, q, model) -> None:
+def _check_same(name: str, q: QuantizedTensor, model: QuantizedTensor) -> None:
     """Refuse parameters that are not those of the model's tensor."""
     same = q.axis == model.axis
     same = same and np.array_equal(q.scale, model.scale) and np.array_equal(q.zero_point, model.zero_point)
@@ -225,7 +225,9 @@ def _described(q: QuantizedTensor) -> str:
 # ---- ONNX
 
 
-def from_onnx(values, scale, zero_point=None, axis=1, *, block_size=0):
+def from_onnx(
+    values: Any, scale: Any, zero_point: Any = None, axis: SupportsIndex = 1, *, block_size: SupportsIndex = 0
+) -> QuantizedTensor:
     """Read what a DequantizeLinear reads, or a QuantizeLinear writes.
 
     Parameters
@@ -282,7 +284,7 @@ def from_onnx(values, scale, zero_point=None, axis=1, *, block_size=0):
 
 
 @guarded
-def _onnx_parts(name, values, scale, zero_point, axis, block_size) -> Parts:
+def _onnx_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any, block_size: Any) -> Parts:
     door = Door(name)
     values = _onnx_array(door, "values", values)
     scale, zero_point = _onnx_array(door, "scale", scale), _onnx_array(door, "zero_point", zero_point)
@@ -329,7 +331,9 @@ TORCH_SCHEMES = ("torch.per_tensor_affine", "torch.per_tensor_symmetric", "torch
 TORCH_DTYPES = ("torch.qint8", "torch.quint8", "torch.qint32")
 
 
-def from_torch(values, scale=None, zero_point=None, axis=None):
+def from_torch(
+    values: Any, scale: Any = None, zero_point: Any = None, axis: SupportsIndex | None = None
+) -> QuantizedTensor:
     """Read an integer tensor and its scale, or a tensor of PyTorch's own quantized types.
 
     Parameters
@@ -381,7 +385,7 @@ def from_torch(values, scale=None, zero_point=None, axis=None):
 
 
 @guarded
-def _torch_parts(name, values, scale, zero_point, axis) -> Parts:
+def _torch_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any) -> Parts:
     door = Door(name)
     if getattr(values, "is_quantized", False):
         for argument, given in (("scale", scale), ("zero_point", zero_point), ("axis", axis)):
@@ -445,7 +449,7 @@ def _kept_axes(door: Door, shape: tuple[int, ...], scale: Any, zero_point: Any, 
 # ---- parameters
 
 
-def _refuse_blocks(door: Door, found: str):
+def _refuse_blocks(door: Door, found: str) -> NoReturn:
     rule = "parameters for each block cannot be represented, only one pair or one for each index of an axis"
     door.refuse(ValueError, f"{rule}; {found}")
 

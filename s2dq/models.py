@@ -4,11 +4,13 @@ LiteRT and ONNX files are read by `ai_edge_litert` and `onnx`, imported when the
 """
 
 import os
+from collections.abc import Iterable
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
+from s2dq._typing import Blocks
 from s2dq._validate import Door, guarded, show
 
 __all__ = ["ModelInput", "read_input"]
@@ -62,7 +64,9 @@ class ModelInput(NamedTuple):
     tensor: str
     input_dtype: str
 
-    def keywords(self, block_size=1, channels=3, data_format=None):
+    def keywords(
+        self, block_size: Blocks = 1, channels: SupportsIndex = 3, data_format: str | None = None
+    ) -> dict[str, Any]:
         """Keywords for `s2dq.Preprocessor` that make its result fit this input.
 
         A model that starts behind a space-to-depth stem takes (H/b, W/b, C*b*b): with `block_size` b the frame has
@@ -103,7 +107,7 @@ class ModelInput(NamedTuple):
         """
         return _keywords("ModelInput.keywords", self, block_size, channels, data_format)
 
-    def unquantized(self):
+    def unquantized(self) -> "ModelInput":
         """The same input as the model's own element type: what goes in before an ONNX model quantizes it.
 
         Returns
@@ -122,7 +126,7 @@ class ModelInput(NamedTuple):
         return self._replace(dtype=self.input_dtype, scale=None, zero_point=0, tensor=self.name)
 
 
-def read_input(path, name=None):
+def read_input(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], name: str | None = None) -> ModelInput:
     """Read what a LiteRT or ONNX model says of its input.
 
     Of a .tflite file: the quantization parameters, type and shape of the input tensor. Of an .onnx file: type and
@@ -205,11 +209,11 @@ def _file_and_input(function: str, path: Any, name: Any) -> tuple[str | bytes, s
     return kept, None if name is None else str.__str__(name)
 
 
-def _refuse(text, cause=None):
+def _refuse(text: str, cause: BaseException | None = None) -> NoReturn:
     raise ValueError(f"read_input: {text}") from cause
 
 
-def _choose(path, names, name):
+def _choose(path: str | bytes, names: list[str], name: str | None) -> str:
     """`name`, or the only one of `names`."""
     if not names:
         _refuse(f"{show(path)} has no inputs")
@@ -221,7 +225,7 @@ def _choose(path, names, name):
     return names[0] if name is None else name
 
 
-def _scalar(what, scales, zero_points):
+def _scalar(what: str, scales: Any, zero_points: Any) -> tuple[float, int]:
     """``(scale, zero_point)`` of parameters that are the same for the whole tensor."""
     scales, zero_points = np.unique(scales), np.unique(zero_points)
     if not len(scales):
@@ -236,14 +240,14 @@ def _scalar(what, scales, zero_points):
     return float(scales[0]), zero_point
 
 
-def _extents(values):
+def _extents(values: Iterable[int | None]) -> tuple[int | None, ...]:
     return tuple(int(value) if value is not None and value > 0 else None for value in values)
 
 
 # ---- LiteRT
 
 
-def _read_litert(path, name):
+def _read_litert(path: str | bytes, name: str | None) -> ModelInput:
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError as error:
@@ -266,7 +270,7 @@ def _read_litert(path, name):
 # ---- ONNX
 
 
-def _read_onnx(path, name):
+def _read_onnx(path: str | bytes, name: str | None) -> ModelInput:
     try:
         import onnx
     except ImportError as error:
@@ -279,7 +283,7 @@ def _read_onnx(path, name):
         _refuse(f"{show(path)} is not an ONNX model, or damaged: {type(error).__name__}: {error}", error)
 
 
-def _onnx_input(onnx, path, name):
+def _onnx_input(onnx: Any, path: str | bytes, name: str | None) -> ModelInput:
     graph = onnx.load(path, load_external_data=False).graph  # the weights may be many GB, and elsewhere
     constants = {tensor.name: tensor for tensor in graph.initializer}
     inputs = {value.name: value.type for value in graph.input if value.name not in constants}
@@ -306,11 +310,13 @@ def _onnx_input(onnx, path, name):
     return ModelInput(name, shape, stored, scale, zero_point, "NCHW", tensor, dtype)
 
 
-def _onnx_dtype(onnx, element_type):
-    return onnx.helper.tensor_dtype_to_np_dtype(element_type).name
+def _onnx_dtype(onnx: Any, element_type: int) -> str:
+    return str(onnx.helper.tensor_dtype_to_np_dtype(element_type).name)
 
 
-def _onnx_parameters(onnx, what, node, dtype, constants, directory):
+def _onnx_parameters(
+    onnx: Any, what: str, node: Any, dtype: str, constants: dict[str, Any], directory: str | bytes
+) -> tuple[float, int, str]:
     """``(scale, zero_point, dtype of the quantized values)`` of a QuantizeLinear or DequantizeLinear."""
     names = [name for name in node.input[1:] if name]
     attributes = {attribute.name: attribute.i for attribute in node.attribute}
@@ -339,7 +345,7 @@ def _onnx_parameters(onnx, what, node, dtype, constants, directory):
 
 
 @guarded
-def _keywords(name, model: ModelInput, block_size: Any, channels: Any, data_format: Any) -> dict[str, Any]:
+def _keywords(name: str, model: ModelInput, block_size: Any, channels: Any, data_format: Any) -> dict[str, Any]:
     door = Door(name)
     block = door.block_sizes("block_size", block_size, ("h", "w"))
     deep = door.integer("channels", channels, 1) * prod(block)
@@ -364,6 +370,6 @@ def _keywords(name, model: ModelInput, block_size: Any, channels: Any, data_form
         "data_format": layouts[fitting[0]],
         "block_size": block,
     }
-    if None not in (height, width):
+    if height is not None and width is not None:
         keywords["size"] = (height * block[0], width * block[1])
     return keywords

@@ -5,13 +5,15 @@ A call is checked (`_validate`), its plan is looked up or made (`_plan`), and th
 
 from collections.abc import Callable
 from functools import lru_cache, update_wrapper
-from typing import TypeVar
+from typing import Any, Protocol, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from s2dq import _kernels
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps
 from s2dq._plan import Means, plan_batch, plan_depth
+from s2dq._typing import Blocks, Integers, Pairs, Scalar, Viewable
 from s2dq._validate import Call, batch_call, depth_call, pack_call, unpack_call
 
 __all__ = [
@@ -25,7 +27,11 @@ __all__ = [
     "unpack_vect_c",
 ]
 
-Operator = TypeVar("Operator", bound=Callable)
+Operator = TypeVar("Operator", bound=Callable[..., Any])
+Arguments = tuple[Any, ...]
+AnyCall = Call[DepthProblem] | Call[BatchProblem]
+# The result, x as it was read, out as it was written, and how; see `_kernels.Memo`.
+Checked = tuple[Any, np.ndarray | None, np.ndarray | None, _kernels.Program | None, bytes, _kernels.Lookups | None]
 
 
 # ------------------------------------------------------------------------------------------------ execution
@@ -39,8 +45,10 @@ SLACK = bytes(64)  # behind the fill values, so that kernels may read them in fu
 @lru_cache(maxsize=1024)
 def program_of(problem: DepthProblem | BatchProblem) -> _kernels.Program:
     """The compiled plan of a problem, from the one bounded cache of plans."""
-    plan_it = plan_depth if isinstance(problem, DepthProblem) else plan_batch
-    plan = plan_it(problem, tiles=_TILES)
+    if isinstance(problem, DepthProblem):
+        plan = plan_depth(problem, tiles=_TILES)
+    else:
+        plan = plan_batch(problem, tiles=_TILES)
     return _kernels.Program(np.array(plan.encode(), np.int64))
 
 
@@ -56,21 +64,21 @@ class Operation:
     `execute`, which is the first to write. `arguments` are all others but `out` and `num_threads`, as they were given.
     """
 
-    def __init__(self, check, name, *head):
+    def __init__(self, check: Callable[..., AnyCall], name: str, *head: bool) -> None:
         self.name = name
         self.pads = head == (True,)  # the last argument is a pad value, None for the zero of what is padded
         self._check, self._head = check, head
         self.memo = _kernels.Memo(self._first)
 
-    def run(self, x, out, num_threads, arguments) -> np.ndarray:
+    def run(self, x: np.ndarray, out: Any, num_threads: Any, arguments: Arguments) -> np.ndarray:
         """The operator on an array."""
         return self.memo.call(x, out, num_threads, arguments)
 
-    def check(self, x, out, num_threads, arguments) -> Call:
+    def check(self, x: np.ndarray, out: Any, num_threads: Any, arguments: Arguments) -> AnyCall:
         """A call on an array, checked."""
         return self._check(self.name, *self._head, x, *arguments, out, num_threads)
 
-    def execute(self, call: Call, pads: bytes | None = None) -> tuple[_kernels.Program | None, bytes]:
+    def execute(self, call: AnyCall, pads: bytes | None = None) -> tuple[_kernels.Program | None, bytes]:
         """Move what `check` found to be right; `pads` are the pad elements, where the problem wants more than one."""
         if call.x.dtype.hasobject:
             _run_references(call)
@@ -81,7 +89,7 @@ class Operation:
             return program, fill
         return None, b""
 
-    def _first(self, x, out, num_threads, arguments):
+    def _first(self, x: Any, out: Any, num_threads: Any, arguments: Arguments) -> Checked:
         """A call that has not been made before, or is no plain one; see `_kernels.Memo`."""
         move = None if type(x) is np.ndarray else _mover(type(x))
         if move:
@@ -91,20 +99,29 @@ class Operation:
         return call.result, call.x, call.out, program, fill, None
 
 
-def _mover(kind: type) -> Callable | None:
+class Carrier(Protocol):
+    """A tensor that is more than an array, and comes out of an operator as one of its kind."""
+
+    def __s2dq_move__(self, operation: Operation, out: Any, num_threads: Any, arguments: Arguments, /) -> Any: ...
+
+
+Carried = TypeVar("Carried", bound=Carrier)
+
+
+def _mover(kind: type) -> Callable[..., Any] | None:
     """The method of a type that moves its tensors; asked in a way that runs no code of a metaclass."""
     try:
-        return type.__getattribute__(kind, "__s2dq_move__")
+        return cast(Callable[..., Any], type.__getattribute__(kind, "__s2dq_move__"))
     except AttributeError:
         return None
 
 
-def _memo(check, *head) -> _kernels.Memo:
-    """The calls of an operator: looked up where it has been made before, else checked by ``check(*head, ...)``."""
-    return Operation(check, *head).memo
+def _memo(check: Callable[..., AnyCall], name: str, *head: bool) -> _kernels.Memo:
+    """The calls of an operator: looked up where it has been made before, else checked by ``check(name, ...)``."""
+    return Operation(check, name, *head).memo
 
 
-def _run_references(call: Call) -> None:
+def _run_references(call: AnyCall) -> None:
     """Elements that hold references: move their positions, then let NumPy fetch them and keep the counts."""
     lane, pad = np.int64(-1), np.int64(-2)
     positions = np.arange(call.x.size, dtype=np.int64).reshape(call.x.shape)
@@ -127,32 +144,57 @@ _pack_vect_c = _memo(pack_call, "pack_vect_c")
 _unpack_vect_c = _memo(unpack_call, "unpack_vect_c")
 
 
-def _recalled(memo) -> Callable[[Operator], Operator]:
+def _recalled(memo: _kernels.Memo) -> Callable[[Operator], Operator]:
     """Let calls like one before skip the function, and all of Python, on their way into `memo`."""
 
-    def recalled(function):
-        return update_wrapper(_kernels.Recall(function, memo), function)
+    def recalled(function: Operator) -> Operator:
+        return cast(Operator, update_wrapper(_kernels.Recall(function, memo), function))
 
     return recalled
 
 
 # ------------------------------------------------------------------------------------------------ operators
 
+
+@overload
+def space_to_depth(
+    x: Carried, block_size: Blocks, data_format: str = ..., *, mode: str = ..., out_format: str | None = ...,
+    vect: SupportsIndex = ..., channels: SupportsIndex | None = ..., paddings: Pairs | None = ..., pad_value: Any = ...,
+    out: np.ndarray | None = ..., num_threads: SupportsIndex | None = ...
+) -> Carried: ...
+
+
+@overload
+def space_to_depth(
+    x: NDArray[Scalar], block_size: Blocks, data_format: str = ..., *, mode: str = ..., out_format: str | None = ...,
+    vect: SupportsIndex = ..., channels: SupportsIndex | None = ..., paddings: Pairs | None = ..., pad_value: Any = ...,
+    out: np.ndarray | None = ..., num_threads: SupportsIndex | None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def space_to_depth(
+    x: Viewable, block_size: Blocks, data_format: str = ..., *, mode: str = ..., out_format: str | None = ...,
+    vect: SupportsIndex = ..., channels: SupportsIndex | None = ..., paddings: Pairs | None = ..., pad_value: Any = ...,
+    out: np.ndarray | None = ..., num_threads: SupportsIndex | None = ...
+) -> np.ndarray: ...
+
+
 @_recalled(_space_to_depth)
 def space_to_depth(
-    x,
-    block_size,
-    data_format="NHWC",
+    x: Viewable | Carrier,
+    block_size: Blocks,
+    data_format: str = "NHWC",
     *,
-    mode="DCR",
-    out_format=None,
-    vect=4,
-    channels=None,
-    paddings=None,
-    pad_value=None,
-    out=None,
-    num_threads=None,
-):
+    mode: str = "DCR",
+    out_format: str | None = None,
+    vect: SupportsIndex = 4,
+    channels: SupportsIndex | None = None,
+    paddings: Pairs | None = None,
+    pad_value: Any = None,
+    out: np.ndarray | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any:
     """Move spatial blocks into the channel dimension.
 
     Each block of ``bH x bW`` pixels becomes one output pixel whose channels list the block. For NHWC and DCR,
@@ -252,20 +294,44 @@ def space_to_depth(
     return _space_to_depth.call(x, out, num_threads, arguments)
 
 
+@overload
+def depth_to_space(
+    x: Carried, block_size: Blocks, data_format: str = ..., *, mode: str = ..., out_format: str | None = ...,
+    vect: SupportsIndex = ..., channels: SupportsIndex | None = ..., crops: Pairs | None = ...,
+    out: np.ndarray | None = ..., num_threads: SupportsIndex | None = ...
+) -> Carried: ...
+
+
+@overload
+def depth_to_space(
+    x: NDArray[Scalar], block_size: Blocks, data_format: str = ..., *, mode: str = ..., out_format: str | None = ...,
+    vect: SupportsIndex = ..., channels: SupportsIndex | None = ..., crops: Pairs | None = ...,
+    out: np.ndarray | None = ..., num_threads: SupportsIndex | None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def depth_to_space(
+    x: Viewable, block_size: Blocks, data_format: str = ..., *, mode: str = ..., out_format: str | None = ...,
+    vect: SupportsIndex = ..., channels: SupportsIndex | None = ..., crops: Pairs | None = ...,
+    out: np.ndarray | None = ..., num_threads: SupportsIndex | None = ...
+) -> np.ndarray: ...
+
+
 @_recalled(_depth_to_space)
 def depth_to_space(
-    x,
-    block_size,
-    data_format="NHWC",
+    x: Viewable | Carrier,
+    block_size: Blocks,
+    data_format: str = "NHWC",
     *,
-    mode="DCR",
-    out_format=None,
-    vect=4,
-    channels=None,
-    crops=None,
-    out=None,
-    num_threads=None,
-):
+    mode: str = "DCR",
+    out_format: str | None = None,
+    vect: SupportsIndex = 4,
+    channels: SupportsIndex | None = None,
+    crops: Pairs | None = None,
+    out: np.ndarray | None = None,
+    num_threads: SupportsIndex | None = None,
+) -> Any:
     """Move channels out into spatial blocks, the inverse of `space_to_depth`.
 
     Each pixel with ``bH*bW*C`` channels becomes a block of ``bH x bW`` pixels. For NHWC and DCR,
@@ -344,8 +410,32 @@ def depth_to_space(
     return _depth_to_space.call(x, out, num_threads, arguments)
 
 
+@overload
+def space_to_batch_nd(
+    x: Carried, block_shape: Integers, paddings: Pairs, *, pad_value: Any = ..., out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> Carried: ...
+
+
+@overload
+def space_to_batch_nd(
+    x: NDArray[Scalar], block_shape: Integers, paddings: Pairs, *, pad_value: Any = ..., out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def space_to_batch_nd(
+    x: Viewable, block_shape: Integers, paddings: Pairs, *, pad_value: Any = ..., out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> np.ndarray: ...
+
+
 @_recalled(_space_to_batch_nd)
-def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num_threads=None):
+def space_to_batch_nd(
+    x: Viewable | Carrier, block_shape: Integers, paddings: Pairs, *, pad_value: Any = None,
+    out: np.ndarray | None = None, num_threads: SupportsIndex | None = None
+) -> Any:
     """Move spatial blocks into the batch dimension, padding first.
 
     Axes 1 to M are padded, then cut into blocks; each offset inside the block becomes a batch entry of its own. For
@@ -423,8 +513,32 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num
     return _space_to_batch_nd.call(x, out, num_threads, (block_shape, paddings, pad_value))
 
 
+@overload
+def batch_to_space_nd(
+    x: Carried, block_shape: Integers, crops: Pairs, *, out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> Carried: ...
+
+
+@overload
+def batch_to_space_nd(
+    x: NDArray[Scalar], block_shape: Integers, crops: Pairs, *, out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def batch_to_space_nd(
+    x: Viewable, block_shape: Integers, crops: Pairs, *, out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> np.ndarray: ...
+
+
 @_recalled(_batch_to_space_nd)
-def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
+def batch_to_space_nd(
+    x: Viewable | Carrier, block_shape: Integers, crops: Pairs, *, out: np.ndarray | None = None,
+    num_threads: SupportsIndex | None = None
+) -> Any:
     """Move batch entries back into spatial blocks, then crop: the inverse of `space_to_batch_nd`.
 
     For M = 2, before the crops,
@@ -490,8 +604,32 @@ def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
     return _batch_to_space_nd.call(x, out, num_threads, (block_shape, crops, None))
 
 
+@overload
+def space_to_batch(
+    x: Carried, block_shape: Integers, paddings: Pairs, *, pad_value: Any = ..., out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> Carried: ...
+
+
+@overload
+def space_to_batch(
+    x: NDArray[Scalar], block_shape: Integers, paddings: Pairs, *, pad_value: Any = ..., out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def space_to_batch(
+    x: Viewable, block_shape: Integers, paddings: Pairs, *, pad_value: Any = ..., out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> np.ndarray: ...
+
+
 @_recalled(_space_to_batch)
-def space_to_batch(x, block_shape, paddings, *, pad_value=None, out=None, num_threads=None):
+def space_to_batch(
+    x: Viewable | Carrier, block_shape: Integers, paddings: Pairs, *, pad_value: Any = None,
+    out: np.ndarray | None = None, num_threads: SupportsIndex | None = None
+) -> Any:
     """Move spatial blocks into the batch dimension: `space_to_batch_nd` under TensorFlow 2's name.
 
     The same rule, ``n (i p) (j q) ... -> (p q n) i j ...`` after padding.
@@ -539,8 +677,32 @@ def space_to_batch(x, block_shape, paddings, *, pad_value=None, out=None, num_th
     return _space_to_batch.call(x, out, num_threads, (block_shape, paddings, pad_value))
 
 
+@overload
+def batch_to_space(
+    x: Carried, block_shape: Integers, crops: Pairs, *, out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> Carried: ...
+
+
+@overload
+def batch_to_space(
+    x: NDArray[Scalar], block_shape: Integers, crops: Pairs, *, out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def batch_to_space(
+    x: Viewable, block_shape: Integers, crops: Pairs, *, out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> np.ndarray: ...
+
+
 @_recalled(_batch_to_space)
-def batch_to_space(x, block_shape, crops, *, out=None, num_threads=None):
+def batch_to_space(
+    x: Viewable | Carrier, block_shape: Integers, crops: Pairs, *, out: np.ndarray | None = None,
+    num_threads: SupportsIndex | None = None
+) -> Any:
     """Move batch entries back into spatial blocks: `batch_to_space_nd` under TensorFlow 2's name.
 
     The same rule, ``(p q n) i j ... -> n (i p) (j q) ...`` before the crops.
@@ -586,8 +748,32 @@ def batch_to_space(x, block_shape, crops, *, out=None, num_threads=None):
     return _batch_to_space.call(x, out, num_threads, (block_shape, crops, None))
 
 
+@overload
+def pack_vect_c(
+    x: Carried, data_format: str = ..., *, vect: SupportsIndex = ..., pad_value: Any = ...,
+    out: np.ndarray | None = ..., num_threads: SupportsIndex | None = ...
+) -> Carried: ...
+
+
+@overload
+def pack_vect_c(
+    x: NDArray[Scalar], data_format: str = ..., *, vect: SupportsIndex = ..., pad_value: Any = ...,
+    out: np.ndarray | None = ..., num_threads: SupportsIndex | None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def pack_vect_c(
+    x: Viewable, data_format: str = ..., *, vect: SupportsIndex = ..., pad_value: Any = ...,
+    out: np.ndarray | None = ..., num_threads: SupportsIndex | None = ...
+) -> np.ndarray: ...
+
+
 @_recalled(_pack_vect_c)
-def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_threads=None):
+def pack_vect_c(
+    x: Viewable | Carrier, data_format: str = "NCHW", *, vect: SupportsIndex = 4, pad_value: Any = 0,
+    out: np.ndarray | None = None, num_threads: SupportsIndex | None = None
+) -> Any:
     """Pack channels into words of `vect` lanes: the NCHW_VECT_C layout.
 
     Channel ``c`` goes to word ``c // V``, lane ``c % V``:
@@ -653,8 +839,32 @@ def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_thr
     return _pack_vect_c.call(x, out, num_threads, (data_format, vect, pad_value))
 
 
+@overload
+def unpack_vect_c(
+    x: Carried, data_format: str = ..., *, channels: SupportsIndex | None = ..., out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> Carried: ...
+
+
+@overload
+def unpack_vect_c(
+    x: NDArray[Scalar], data_format: str = ..., *, channels: SupportsIndex | None = ..., out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def unpack_vect_c(
+    x: Viewable, data_format: str = ..., *, channels: SupportsIndex | None = ..., out: np.ndarray | None = ...,
+    num_threads: SupportsIndex | None = ...
+) -> np.ndarray: ...
+
+
 @_recalled(_unpack_vect_c)
-def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads=None):
+def unpack_vect_c(
+    x: Viewable | Carrier, data_format: str = "NCHW", *, channels: SupportsIndex | None = None,
+    out: np.ndarray | None = None, num_threads: SupportsIndex | None = None
+) -> Any:
     """Unpack words of channels, the inverse of `pack_vect_c`.
 
     Word ``c // V``, lane ``c % V`` holds channel ``c``:

@@ -1,14 +1,16 @@
 """Camera frames to quantized model input, and model output back to frames: one table and one pass."""
 
 import inspect
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
 from s2dq import _kernels
-from s2dq._lookup import lookup_of
+from s2dq._lookup import Lookup, lookup_of
+from s2dq._typing import Blocks, DTypeLike, Integers, Real, Reals, Viewable
 from s2dq._validate import FrameSettings, frame_call, frame_margins, frame_settings, post_call, post_settings
-from s2dq.operators import SLACK, program_of
+from s2dq.operators import SLACK, Checked, program_of
 from s2dq.quantized import QuantizedTensor
 
 __all__ = ["Geometry", "Postprocessor", "Preprocessor"]
@@ -25,8 +27,27 @@ class _Prepared:
     """What Preprocessor and Postprocessor have in common: keywords, checked once, that never change."""
 
     _name: str  # Preprocessor or Postprocessor, also where a user's class is made from it
+    _settings: FrameSettings
+    _lookup: Lookup  # None where nothing is looked up: for results of floats
+    _memo: _kernels.Memo
 
-    def _settle(self, check, *keywords) -> FrameSettings:
+    scale: float | None
+    zero_point: int
+    dtype: str
+    mean: float | tuple[float, ...] | None
+    std: float | tuple[float, ...] | None
+    rescale: float
+    input_format: str
+    data_format: str
+    block_size: tuple[int, ...]
+    mode: str
+    vect: int
+    reverse_channels: bool
+    size: tuple[int, ...] | None
+    pad_value: int | tuple[int, ...]
+    num_threads: int | None
+
+    def _settle(self, check: Callable[..., FrameSettings], *keywords: Any) -> FrameSettings:
         """Check the keywords, and show them as attributes of the same names, in canonical form."""
         if "_settings" in self.__dict__:
             raise AttributeError(f"{self._name}: a {self._name} never changes, make another one")
@@ -42,28 +63,28 @@ class _Prepared:
         )
         return settings
 
-    def _keywords(self):
+    def _keywords(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _KEYWORDS}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shown = (f"{name}={value!r}" for name, value in self._keywords().items())
         return f"{self._name}({', '.join(shown)})"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Prepared) or other._name != self._name:
             return NotImplemented
         return self._settings == other._settings
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self._name, self._settings))
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{self._name}: {name} cannot be set; a {self._name} never changes, make another one")
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{self._name}: {name} cannot be deleted; a {self._name} never changes")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self._keywords())
 
 
@@ -159,26 +180,27 @@ class Preprocessor(_Prepared):
     """
 
     _name = "Preprocessor"
+    _tables: np.ndarray
 
     def __init__(
         self,
         *,
-        scale=None,
-        zero_point=0,
-        dtype="int8",
-        mean=None,
-        std=None,
-        rescale=1 / 255,
-        input_format="NHWC",
-        data_format="NHWC",
-        block_size=1,
-        mode="DCR",
-        vect=4,
-        reverse_channels=False,
-        size=None,
-        pad_value=114,
-        num_threads=None,
-    ):
+        scale: Real | None = None,
+        zero_point: SupportsIndex = 0,
+        dtype: DTypeLike = "int8",
+        mean: Reals | None = None,
+        std: Reals | None = None,
+        rescale: Real = 1 / 255,
+        input_format: str = "NHWC",
+        data_format: str = "NHWC",
+        block_size: Blocks = 1,
+        mode: str = "DCR",
+        vect: SupportsIndex = 4,
+        reverse_channels: bool | np.bool_ = False,
+        size: Blocks | None = None,
+        pad_value: Blocks = 114,
+        num_threads: SupportsIndex | None = None,
+    ) -> None:
         settings = self._settle(
             frame_settings, scale, zero_point, dtype, mean, std, rescale, input_format, data_format, block_size, mode,
             vect, reverse_channels, size, pad_value, num_threads,
@@ -188,7 +210,7 @@ class Preprocessor(_Prepared):
         self.__dict__["_lookup"] = lookup_of(tables) if settings.scale is not None else None
         self.__dict__["_memo"] = _kernels.Memo(self._first)
 
-    def __call__(self, frames, out=None):
+    def __call__(self, frames: Viewable, out: np.ndarray | None = None) -> np.ndarray:
         """Preprocess one frame or a batch.
 
         Parameters
@@ -227,7 +249,7 @@ class Preprocessor(_Prepared):
         """
         return self._memo.call(frames, out, self.num_threads, ())
 
-    def _first(self, frames, out, num_threads, arguments):
+    def _first(self, frames: Any, out: Any, num_threads: Any, arguments: tuple[Any, ...]) -> Checked:
         """A call unlike the last ones."""
         call = frame_call("Preprocessor", self._settings, frames, out)
         fill = _kernels.rounding_to_nearest(_fill, self._settings, self._tables, call.x.dtype)
@@ -240,7 +262,7 @@ class Preprocessor(_Prepared):
         _kernels.run(program, call.x, call.out, fill, lookups, call.num_threads)
         return call.result, call.x, call.out, program, fill, lookups
 
-    def _staged(self, program, fill, source):
+    def _staged(self, program: _kernels.Program, fill: bytes, source: np.dtype[Any]) -> _kernels.Lookups:
         """How elements of `source` become those of the result."""
         settings, count = self._settings, self._settings.channels or 1
         with np.errstate(all="ignore"):
@@ -249,7 +271,7 @@ class Preprocessor(_Prepared):
         return _kernels.staged(program, fill, source, settings.dtype, tables, settings.rescale, mean, std,
                                settings.scale or 1.0, settings.zero_point)
 
-    def geometry(self, height, width):
+    def geometry(self, height: SupportsIndex, width: SupportsIndex) -> Geometry:
         """Where a frame lies on the canvas.
 
         Parameters
@@ -278,7 +300,7 @@ class Preprocessor(_Prepared):
         """
         return Geometry(*frame_margins("Preprocessor.geometry", self._settings, height, width))
 
-    def inverse(self):
+    def inverse(self) -> "Postprocessor":
         """The way back, for models that give what they take.
 
         Returns
@@ -313,7 +335,7 @@ class Preprocessor(_Prepared):
 _KEYWORDS = tuple(name for name in inspect.signature(Preprocessor).parameters)
 
 
-def _rebuild(kind, keywords):
+def _rebuild(kind: Callable[..., _Prepared], keywords: dict[str, Any]) -> _Prepared:
     return kind(**keywords)
 
 
@@ -323,23 +345,26 @@ def _tables(settings: FrameSettings) -> np.ndarray:
     levels = np.arange(256, dtype=np.float64)
     mean = np.broadcast_to(settings.mean, count)[:, np.newaxis]
     std = np.broadcast_to(settings.std, count)[:, np.newaxis]
+    values: np.ndarray
     with np.errstate(all="ignore"):  # infinities saturate like any other large value
-        normalised = (levels * settings.rescale - mean) / std
-        if settings.scale is None:
-            return normalised.astype(settings.dtype)
-        steps = np.rint(normalised / np.float64(np.float32(settings.scale)))
-    info = np.iinfo(settings.dtype)
-    return np.clip(steps + settings.zero_point, info.min, info.max).astype(settings.dtype)
+        values = (levels * settings.rescale - mean) / std
+        if settings.scale is not None:
+            info = np.iinfo(settings.dtype)
+            steps = np.rint(values / np.float64(np.float32(settings.scale)))
+            values = np.clip(steps + settings.zero_point, info.min, info.max)
+        return values.astype(settings.dtype)
 
 
 def _fill(settings: FrameSettings, tables: np.ndarray, source: np.dtype) -> bytes:
     """Fill values of a run: the lane element 0, then what the pad level of each channel becomes."""
     levels = np.broadcast_to(settings.pad_value, len(tables))
+    pads: np.ndarray
     if source == np.uint8:
         pads = tables[np.arange(len(tables)), levels]
     else:
         with np.errstate(all="ignore"):
-            mean, std, level = np.float32(settings.mean), np.float32(settings.std), levels.astype(np.float32)
+            mean, std = (np.asarray(number, np.float32) for number in (settings.mean, settings.std))
+            level = levels.astype(np.float32)
             pads = np.broadcast_to((level * np.float32(settings.rescale) - mean) / std, len(tables))
             if settings.scale is not None:
                 info = np.iinfo(settings.dtype)
@@ -439,22 +464,22 @@ class Postprocessor(_Prepared):
     def __init__(
         self,
         *,
-        scale=None,
-        zero_point=0,
-        dtype="int8",
-        mean=None,
-        std=None,
-        rescale=1 / 255,
-        input_format="NHWC",
-        data_format="NHWC",
-        block_size=1,
-        mode="DCR",
-        vect=4,
-        reverse_channels=False,
-        size=None,
-        pad_value=114,
-        num_threads=None,
-    ):
+        scale: Real | None = None,
+        zero_point: SupportsIndex = 0,
+        dtype: DTypeLike = "int8",
+        mean: Reals | None = None,
+        std: Reals | None = None,
+        rescale: Real = 1 / 255,
+        input_format: str = "NHWC",
+        data_format: str = "NHWC",
+        block_size: Blocks = 1,
+        mode: str = "DCR",
+        vect: SupportsIndex = 4,
+        reverse_channels: bool | np.bool_ = False,
+        size: Blocks | None = None,
+        pad_value: Blocks = 114,
+        num_threads: SupportsIndex | None = None,
+    ) -> None:
         settings = self._settle(
             post_settings, scale, zero_point, dtype, mean, std, rescale, input_format, data_format, block_size, mode,
             vect, reverse_channels, size, pad_value, num_threads,
@@ -462,7 +487,9 @@ class Postprocessor(_Prepared):
         self.__dict__["_lookup"] = lookup_of(_kernels.rounding_to_nearest(_grey_tables, settings))
         self.__dict__["_memo"] = _kernels.Memo(self._first)
 
-    def __call__(self, tensor, out=None, *, frame=None):
+    def __call__(
+        self, tensor: Viewable | QuantizedTensor, out: np.ndarray | None = None, *, frame: Integers | None = None
+    ) -> np.ndarray:
         """Make frames of one tensor or a batch.
 
         Parameters
@@ -504,7 +531,7 @@ class Postprocessor(_Prepared):
         """
         return self._memo.call(tensor, out, self.num_threads, (frame,))
 
-    def _first(self, tensor, out, num_threads, arguments):
+    def _first(self, tensor: Any, out: Any, num_threads: Any, arguments: tuple[Any, ...]) -> Checked:
         """A call unlike the last ones."""
         call = post_call("Postprocessor", self._settings, QuantizedTensor, tensor, out, *arguments)
         program = program_of(call.problem._replace(lookup=self._lookup.kind))
@@ -524,5 +551,5 @@ def _grey_tables(settings: FrameSettings) -> np.ndarray:
     std = np.broadcast_to(settings.std, count)[:, np.newaxis]
     with np.errstate(all="ignore"):  # infinities saturate like any other large value
         numbers = (stored - settings.zero_point) * np.float64(np.float32(settings.scale))
-        levels = np.rint((numbers * std + mean) / settings.rescale)
-    return np.clip(levels, 0, 255).astype(np.uint8)
+        levels: np.ndarray = np.rint((numbers * std + mean) / settings.rescale)
+    return levels.clip(0, 255).astype(np.uint8)

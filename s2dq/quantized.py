@@ -7,13 +7,15 @@ of an axis go is decided here.
 
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn, Protocol, SupportsIndex, final, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from s2dq import _kernels
 from s2dq._layout import LAYOUTS, BatchProblem, DepthProblem, contiguous_steps, deep_digits, spatial_word, words
 from s2dq._lookup import Lookup, lookup_of
+from s2dq._typing import Array, Blocks, DTypeLike, Reals, Viewable
 from s2dq._validate import (
     Call,
     Parameters,
@@ -24,11 +26,25 @@ from s2dq._validate import (
     requantize_call,
     tensor_parts,
 )
-from s2dq.operators import SLACK, program_of
+from s2dq.operators import SLACK, Operation, program_of
 
 __all__ = ["QuantizedTensor", "dequantize", "quantize", "requantize"]
 
 
+class Pair(Protocol):
+    """What has the parameters of a tensor: a QuantizedTensor, or the parameters alone."""
+
+    @property
+    def scale(self) -> NDArray[np.float32]: ...
+
+    @property
+    def zero_point(self) -> NDArray[np.int32]: ...
+
+    @property
+    def axis(self) -> int | None: ...
+
+
+@final
 class QuantizedTensor:
     """Integers with a scale and a zero point: ``number = (value - zero_point) * scale``.
 
@@ -108,28 +124,41 @@ class QuantizedTensor:
 
     __slots__ = ("values", "scale", "zero_point", "axis", "__weakref__")
 
-    def __new__(cls, values, scale, zero_point, *, axis=None):
+    values: np.ndarray
+    scale: NDArray[np.float32]
+    zero_point: NDArray[np.int32]
+    axis: int | None
+
+    def __new__(
+        cls, values: Viewable, scale: Reals, zero_point: Blocks, *, axis: SupportsIndex | None = None
+    ) -> "QuantizedTensor":
         return made_of(*tensor_parts("QuantizedTensor", values, scale, zero_point, axis))
 
-    def __init_subclass__(cls, **keywords):
+    def __init_subclass__(cls, **keywords: Any) -> NoReturn:
         raise TypeError("QuantizedTensor cannot be subclassed")
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """Extents of `values`."""
         return self.values.shape
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype[Any]:
         """Type of `values`."""
         return self.values.dtype
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """Number of axes."""
         return self.values.ndim
 
-    def dequantize(self, *, out=None, num_threads=None):
+    @overload
+    def dequantize(self, *, out: None = ..., num_threads: SupportsIndex | None = ...) -> NDArray[np.float32]: ...
+
+    @overload
+    def dequantize(self, *, out: Array, num_threads: SupportsIndex | None = ...) -> Array: ...
+
+    def dequantize(self, *, out: np.ndarray | None = None, num_threads: SupportsIndex | None = None) -> np.ndarray:
         """The numbers that the values stand for; see `s2dq.dequantize`.
 
         Parameters
@@ -151,7 +180,7 @@ class QuantizedTensor:
         """
         return dequantize(self, out=out, num_threads=num_threads)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         head = "QuantizedTensor("
         parts = [np.array2string(self.values, separator=", ", prefix=head), f"dtype={self.dtype}"]
         if not 0 < self.values.size <= np.get_printoptions()["threshold"]:
@@ -161,7 +190,7 @@ class QuantizedTensor:
             parts.append(f"axis={self.axis}")
         return f"{head}{', '.join(parts)})"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if type(other) is not QuantizedTensor:
             return NotImplemented
         return (
@@ -172,22 +201,24 @@ class QuantizedTensor:
             and np.array_equal(self.values, other.values)
         )
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]  # the one way to say so
     __array_ufunc__ = None
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise TypeError("a QuantizedTensor is no array: take its .values, or .dequantize() it")
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"QuantizedTensor: {name} cannot be set; a QuantizedTensor never changes")
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"QuantizedTensor: {name} cannot be deleted; a QuantizedTensor never changes")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.values, self.scale, self.zero_point, self.axis)
 
-    def __s2dq_move__(self, operation, out, num_threads, arguments):
+    def __s2dq_move__(
+        self, operation: Operation, out: Any, num_threads: Any, arguments: tuple[Any, ...]
+    ) -> "QuantizedTensor":
         """What an operator makes of this tensor; see `s2dq.operators.Operation`."""
         if self.axis is None:
             if operation.pads and arguments[-1] is None:
@@ -195,8 +226,10 @@ class QuantizedTensor:
             values = operation.run(self.values, out, num_threads, arguments)
             return made_of(values, Parameters(self.scale, self.zero_point, None), keep=out is not None)
         call = operation.check(self.values, out, num_threads, arguments)
-        follow = _followed_depth if isinstance(call.problem, DepthProblem) else _followed_batch
-        parameters, padding = follow(self, operation.name, call.problem)
+        if isinstance(call.problem, DepthProblem):
+            parameters, padding = _followed_depth(self, operation.name, call.problem)
+        else:
+            parameters, padding = _followed_batch(self, operation.name, call.problem)
         pads = None
         if operation.pads and arguments[-1] is None:
             call, pads = _with_padding(call, padding)
@@ -214,7 +247,7 @@ def made_of(values: np.ndarray, parameters: Parameters, keep: bool = False) -> Q
     return tensor
 
 
-def _rebuild(values, scale, zero_point, axis):
+def _rebuild(values: np.ndarray, scale: np.ndarray, zero_point: np.ndarray, axis: int | None) -> QuantizedTensor:
     return QuantizedTensor(values, scale, zero_point, axis=axis)
 
 
@@ -225,7 +258,10 @@ def _shown(entries: np.ndarray) -> str:
 # ------------------------------------------------------------------------------------------------ arithmetic
 
 
-def quantize(x, scale, zero_point, dtype="int8", *, axis=None, out=None, num_threads=None):
+def quantize(
+    x: Viewable, scale: Reals, zero_point: Blocks, dtype: DTypeLike = "int8", *, axis: SupportsIndex | None = None,
+    out: np.ndarray | None = None, num_threads: SupportsIndex | None = None,
+) -> QuantizedTensor:  # fmt: skip
     """Turn real numbers into a quantized tensor.
 
     With one scale and zero point for all, or one for each index of `axis`,
@@ -294,7 +330,19 @@ def quantize(x, scale, zero_point, dtype="int8", *, axis=None, out=None, num_thr
     return made_of(call.result, call.parameters, keep=out is not None)
 
 
-def dequantize(q, *, out=None, num_threads=None):
+@overload
+def dequantize(
+    q: QuantizedTensor, *, out: None = ..., num_threads: SupportsIndex | None = ...
+) -> NDArray[np.float32]: ...
+
+
+@overload
+def dequantize(q: QuantizedTensor, *, out: Array, num_threads: SupportsIndex | None = ...) -> Array: ...
+
+
+def dequantize(
+    q: QuantizedTensor, *, out: np.ndarray | None = None, num_threads: SupportsIndex | None = None
+) -> np.ndarray:
     """Turn a quantized tensor into the real numbers that it stands for.
 
         x = float32(q - zero_point) * scale
@@ -348,7 +396,10 @@ def dequantize(q, *, out=None, num_threads=None):
     return call.result
 
 
-def requantize(q, scale, zero_point, dtype=None, *, out=None, num_threads=None):
+def requantize(
+    q: QuantizedTensor, scale: Reals, zero_point: Blocks, dtype: DTypeLike | None = None, *,
+    out: np.ndarray | None = None, num_threads: SupportsIndex | None = None,
+) -> QuantizedTensor:  # fmt: skip
     """Take a quantized tensor to another scale, zero point or type.
 
     Bit for bit ``quantize(dequantize(q), scale, zero_point, dtype)``, without the tensor of floats in between.
@@ -477,7 +528,7 @@ class _Along(NamedTuple):
     times: int = 1
 
 
-def _along(shape: tuple[int, ...], pair) -> _Along:
+def _along(shape: tuple[int, ...], pair: Pair) -> _Along:
     size = max(1, prod(shape))
     if pair.axis is None or not prod(shape):
         return _Along(1, size, 1)
@@ -492,12 +543,13 @@ def _along(shape: tuple[int, ...], pair) -> _Along:
     return _Along(groups, run, period * times, each, times)
 
 
-def _spread(pair, along: _Along) -> tuple[np.ndarray, np.ndarray]:
+def _spread(pair: Pair, along: _Along) -> tuple[np.ndarray, np.ndarray]:
     """Scales and zero points as `along` counts them."""
     if pair.axis is None and along.groups == 1:
         return pair.scale.reshape(1), pair.zero_point.reshape(1)
     spread = []
-    for entries in (pair.scale, pair.zero_point):
+    both: tuple[np.ndarray, np.ndarray] = (pair.scale, pair.zero_point)
+    for entries in both:
         repeated = np.repeat(entries, along.each).reshape(along.groups, -1)
         spread.append(np.tile(repeated, along.times).reshape(-1))
     return spread[0], spread[1]
@@ -516,7 +568,7 @@ class _Padding(NamedTuple):
     axes: tuple[int, ...]
 
 
-def _pairs(tensor) -> np.ndarray:
+def _pairs(tensor: Pair) -> np.ndarray:
     """Scale and zero point of each index, in one array of their bits."""
     pairs = np.empty(tensor.scale.shape, _PAIR)
     pairs["scale"], pairs["zero_point"] = tensor.scale, tensor.zero_point
@@ -525,18 +577,20 @@ def _pairs(tensor) -> np.ndarray:
 
 def _parameters(pairs: np.ndarray, axis: int | None) -> Parameters:
     """What `_pairs` took apart."""
-    parts = [np.ascontiguousarray(pairs).view(_PAIR)[name].reshape(pairs.shape).copy() for name in _PAIR.names]
+    entries = np.ascontiguousarray(pairs).view(_PAIR)
+    parts = [entries[name].reshape(pairs.shape).copy() for name in ("scale", "zero_point")]
     for part in parts:
         part.flags.writeable = False
-    return Parameters(*parts, axis)
+    return Parameters(parts[0], parts[1], axis)
 
 
-def _in_words(shape: tuple[int, ...], pair) -> bool:
+def _in_words(shape: tuple[int, ...], pair: Pair) -> bool:
     """Whether there is a pair for every lane of a packed tensor, rather than for every index of axis 1."""
     return len(shape) == 5 and pair.axis == 1 and pair.scale.size != shape[1]
 
 
 def _axes_of(q: QuantizedTensor) -> tuple[int, ...]:
+    assert q.axis is not None, "asked of parameters along an axis"
     return (1, 4) if _in_words(q.shape, q) else (q.axis,)
 
 
@@ -551,6 +605,7 @@ def _one_for_all(q: QuantizedTensor, name: str, rows: np.ndarray, what: str) -> 
 
 def _followed_depth(q: QuantizedTensor, name: str, p: DepthProblem) -> tuple[Parameters, _Padding]:
     """Parameters behind space_to_depth, depth_to_space or a change of layout, and those of what is padded."""
+    assert q.axis is not None, "a single pair stays what it is"
     if _in_words(q.shape, q):
         if not p.source.packed:
             check_packed(name, q.shape, q.axis, p.source.name)
@@ -571,7 +626,9 @@ def _followed_depth(q: QuantizedTensor, name: str, p: DepthProblem) -> tuple[Par
     return _for_all(q, name, pairs, f"axis {q.axis} ({spatial_word(along)}) is cut: its parameters"), padding
 
 
-def _followed_channels(q, name: str, p: DepthProblem, pairs: np.ndarray) -> tuple[Parameters, _Padding]:
+def _followed_channels(
+    q: QuantizedTensor, name: str, p: DepthProblem, pairs: np.ndarray
+) -> tuple[Parameters, _Padding]:
     """Each channel's pair goes to all deep channels that come from it, or comes from all that it is made of."""
     digits = deep_digits(p.mode, p.source.spatial)
     block = dict(zip(p.source.spatial, p.block))
@@ -619,7 +676,7 @@ def _kept(p: DepthProblem | BatchProblem, i: int, cuts: bool, pairs: np.ndarray)
     return pairs if cuts else pairs[p.lo[i]: p.lo[i] + p.space[i]]
 
 
-def _with_padding(call: Call, padding: _Padding) -> tuple[Call, bytes | None]:
+def _with_padding(call: Call[Any], padding: _Padding) -> tuple[Call[Any], bytes | None]:
     """The call with a pad element for each zero point, where there is padding and they differ; and these elements."""
     p, zero_points = call.problem, padding.zero_points.astype(call.x.dtype)
     padded = any(b * count != extent for b, count, extent in zip(p.block, p.blocks, p.space))
@@ -637,7 +694,7 @@ def _with_padding(call: Call, padding: _Padding) -> tuple[Call, bytes | None]:
     return _padded_first(call, zero_points, *padding.axes), None
 
 
-def _padded_first(call: Call, zero_points: np.ndarray, axis: int) -> Call:
+def _padded_first(call: Call[DepthProblem], zero_points: np.ndarray, axis: int) -> Call[DepthProblem]:
     """The call on an array that has its padding already, with a zero point for each index of another axis."""
     p = call.problem
     shape, inside = list(call.x.shape), [slice(None)] * call.x.ndim

@@ -7,8 +7,10 @@ Arguments are as for the operators of the same name (without ``out`` and ``num_t
 
 import operator
 from math import prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = [
     "batch_to_space",
@@ -28,9 +30,9 @@ __all__ = [
 
 
 def space_to_depth(
-    x, block_size, data_format="NHWC", *, mode="DCR", out_format=None, vect=4, channels=None, paddings=None,
-    pad_value=None,
-):  # fmt: skip
+    x: ArrayLike, block_size: Any, data_format: str = "NHWC", *, mode: str = "DCR", out_format: str | None = None,
+    vect: int = 4, channels: int | None = None, paddings: Any = None, pad_value: Any = None,
+) -> np.ndarray:  # fmt: skip
     """Move spatial blocks into the channel dimension; see `s2dq.space_to_depth`.
 
     Examples
@@ -56,8 +58,9 @@ def space_to_depth(
 
 
 def depth_to_space(
-    x, block_size, data_format="NHWC", *, mode="DCR", out_format=None, vect=4, channels=None, crops=None
-):
+    x: ArrayLike, block_size: Any, data_format: str = "NHWC", *, mode: str = "DCR", out_format: str | None = None,
+    vect: int = 4, channels: int | None = None, crops: Any = None,
+) -> np.ndarray:  # fmt: skip
     """Move channels out into spatial blocks; see `s2dq.depth_to_space`.
 
     Examples
@@ -91,7 +94,7 @@ def depth_to_space(
     return _to_layout(result, out_format or data_format, lanes)
 
 
-def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
+def space_to_batch_nd(x: ArrayLike, block_shape: Any, paddings: Any, *, pad_value: Any = None) -> np.ndarray:
     """Move spatial blocks into the batch dimension; see `s2dq.space_to_batch_nd`.
 
     Examples
@@ -114,7 +117,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
     return split.transpose(order).reshape(prod(block) * batch, *extents, *rest).copy()
 
 
-def batch_to_space_nd(x, block_shape, crops):
+def batch_to_space_nd(x: ArrayLike, block_shape: Any, crops: Any) -> np.ndarray:
     """Move batch entries back into spatial blocks; see `s2dq.batch_to_space_nd`.
 
     Examples
@@ -138,7 +141,7 @@ def batch_to_space_nd(x, block_shape, crops):
     return _crop(result, [(0, 0), *crops, *[(0, 0)] * len(rest)]).copy()
 
 
-def space_to_batch(x, block_shape, paddings, *, pad_value=None):
+def space_to_batch(x: ArrayLike, block_shape: Any, paddings: Any, *, pad_value: Any = None) -> np.ndarray:
     """`space_to_batch_nd` under TensorFlow 2's name.
 
     Examples
@@ -151,7 +154,7 @@ def space_to_batch(x, block_shape, paddings, *, pad_value=None):
     return space_to_batch_nd(x, block_shape, paddings, pad_value=pad_value)
 
 
-def batch_to_space(x, block_shape, crops):
+def batch_to_space(x: ArrayLike, block_shape: Any, crops: Any) -> np.ndarray:
     """`batch_to_space_nd` under TensorFlow 2's name.
 
     Examples
@@ -164,7 +167,7 @@ def batch_to_space(x, block_shape, crops):
     return batch_to_space_nd(x, block_shape, crops)
 
 
-def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0):
+def pack_vect_c(x: ArrayLike, data_format: str = "NCHW", *, vect: int = 4, pad_value: Any = 0) -> np.ndarray:
     """Pack channels into words; see `s2dq.pack_vect_c`.
 
     Examples
@@ -177,7 +180,7 @@ def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0):
     return _pack(_channels_last(np.asarray(x), data_format, None), vect, pad_value)
 
 
-def unpack_vect_c(x, data_format="NCHW", *, channels=None):
+def unpack_vect_c(x: ArrayLike, data_format: str = "NCHW", *, channels: int | None = None) -> np.ndarray:
     """Unpack words of channels; see `s2dq.unpack_vect_c`.
 
     Examples
@@ -191,9 +194,10 @@ def unpack_vect_c(x, data_format="NCHW", *, channels=None):
 
 
 def preprocess(
-    frames, *, scale=None, zero_point=0, dtype="int8", mean=None, std=None, rescale=1 / 255, input_format="NHWC",
-    data_format="NHWC", block_size=1, mode="DCR", vect=4, reverse_channels=False, size=None, pad_value=114,
-):  # fmt: skip
+    frames: ArrayLike, *, scale: Any = None, zero_point: Any = 0, dtype: Any = "int8", mean: Any = None,
+    std: Any = None, rescale: Any = 1 / 255, input_format: str = "NHWC", data_format: str = "NHWC", block_size: Any = 1,
+    mode: str = "DCR", vect: int = 4, reverse_channels: bool = False, size: Any = None, pad_value: Any = 114,
+) -> np.ndarray:  # fmt: skip
     """Turn frames of uint8 or float32 into model input; see `s2dq.Preprocessor`.
 
     Examples
@@ -219,7 +223,7 @@ def preprocess(
         canvas[...] = pad_value
         canvas[:, top: top + frames.shape[1], left: left + frames.shape[2]] = frames
         frames = canvas
-    number = np.float64 if frames.dtype == np.uint8 else np.float32  # what is computed in
+    number: Any = np.float64 if frames.dtype == np.uint8 else np.float32  # what is computed in
     mean = np.broadcast_to(number(0 if mean is None else mean), count)
     std = np.broadcast_to(number(1 if std is None else std), count)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -233,9 +237,11 @@ def preprocess(
 
 
 def postprocess(
-    tensor, *, scale, zero_point=0, dtype="int8", mean=None, std=None, rescale=1 / 255, input_format="NHWC",
-    data_format="NHWC", block_size=1, mode="DCR", vect=4, reverse_channels=False, size=None, pad_value=114, frame=None,
-):  # fmt: skip
+    tensor: ArrayLike, *, scale: Any, zero_point: Any = 0, dtype: Any = "int8", mean: Any = None, std: Any = None,
+    rescale: Any = 1 / 255, input_format: str = "NHWC", data_format: str = "NHWC", block_size: Any = 1,
+    mode: str = "DCR", vect: int = 4, reverse_channels: bool = False, size: Any = None, pad_value: Any = 114,
+    frame: Any = None,
+) -> np.ndarray:  # fmt: skip
     """Turn quantized model output into uint8 frames; see `s2dq.Postprocessor`.
 
     Examples
@@ -266,7 +272,7 @@ def postprocess(
     return _to_layout(frames, input_format, 0)
 
 
-def quantize(x, scale, zero_point, dtype="int8", *, axis=None):
+def quantize(x: ArrayLike, scale: Any, zero_point: Any, dtype: Any = "int8", *, axis: int | None = None) -> np.ndarray:
     """Turn real numbers into stored integers; see `s2dq.quantize`. Arrays in, arrays out.
 
     Examples
@@ -284,10 +290,10 @@ def quantize(x, scale, zero_point, dtype="int8", *, axis=None):
     with np.errstate(all="ignore"):  # numbers too large for their type saturate as infinities
         steps = np.rint(x / scale).astype(np.float64)
     stored = np.clip(steps + zero_point, info.min, info.max)
-    return np.where(np.isnan(steps), zero_point, stored).astype(dtype)
+    return np.asarray(np.where(np.isnan(steps), zero_point, stored).astype(dtype))
 
 
-def dequantize(values, scale, zero_point, *, axis=None):
+def dequantize(values: ArrayLike, scale: Any, zero_point: Any, *, axis: int | None = None) -> np.ndarray:
     """Turn stored integers into real numbers; see `s2dq.dequantize`. Arrays in, arrays out.
 
     Examples
@@ -304,7 +310,10 @@ def dequantize(values, scale, zero_point, *, axis=None):
         return np.asarray((values.astype(np.int64) - zero_point).astype(np.float32) * scale)
 
 
-def requantize(values, scale, zero_point, new_scale, new_zero_point, dtype=None, *, axis=None):
+def requantize(
+    values: ArrayLike, scale: Any, zero_point: Any, new_scale: Any, new_zero_point: Any, dtype: Any = None, *,
+    axis: int | None = None,
+) -> np.ndarray:  # fmt: skip
     """Take stored integers to another scale, zero point or type; see `s2dq.requantize`. Arrays in, arrays out.
 
     Both pairs of parameters are single numbers or lie along `axis`.
@@ -324,7 +333,7 @@ def requantize(values, scale, zero_point, new_scale, new_zero_point, dtype=None,
 # ------------------------------------------------------------------------------------------------------ pieces
 
 
-def _along(entries, shape, axis):
+def _along(entries: ArrayLike, shape: tuple[int, ...], axis: Any) -> np.ndarray:
     """Parameters in a form that broadcasts: one for all, one for each index of `axis`, or one for each packed lane."""
     entries = np.asarray(entries)
     if entries.ndim == 0:
@@ -336,24 +345,24 @@ def _along(entries, shape, axis):
     return entries.reshape(form)
 
 
-def _per_axis(value, count):
+def _per_axis(value: Any, count: int) -> list[int]:
     entries = np.asarray(value).tolist()
     return entries if isinstance(entries, list) else [entries] * count
 
 
-def _split_axes(dims):
+def _split_axes(dims: int) -> tuple[range, range, int]:
     """Axes of a tensor whose axes 1 to `dims` were split in two: outer parts, inner parts, the first axis behind."""
     return range(1, 1 + 2 * dims, 2), range(2, 2 + 2 * dims, 2), 1 + 2 * dims
 
 
-def _lanes(x, data_format, out_format, vect):
+def _lanes(x: np.ndarray, data_format: str, out_format: str | None, vect: int) -> int:
     """Lanes of a packed result: a packed source keeps its own unless the caller says otherwise."""
     if data_format == "NCHW_VECT_C" and out_format is None and vect == 4:
-        return x.shape[-1]
+        return int(x.shape[-1])
     return vect
 
 
-def _channels_last(x, data_format, channels):
+def _channels_last(x: np.ndarray, data_format: str, channels: int | None) -> np.ndarray:
     """Any layout -> (N, spatial..., C)."""
     if data_format == "NCHW_VECT_C":
         batch, outer, height, width, lanes = x.shape
@@ -364,7 +373,7 @@ def _channels_last(x, data_format, channels):
     return x
 
 
-def _to_layout(x, data_format, lanes):
+def _to_layout(x: np.ndarray, data_format: str, lanes: int) -> np.ndarray:
     """(N, spatial..., C) -> any layout, in memory of its own."""
     if data_format == "NCHW_VECT_C":
         return _pack(x, lanes, 0)
@@ -373,7 +382,7 @@ def _to_layout(x, data_format, lanes):
     return x.copy()
 
 
-def _pack(x, lanes, pad_value):
+def _pack(x: np.ndarray, lanes: int, pad_value: Any) -> np.ndarray:
     """(N, H, W, C) -> (N, words, H, W, lanes); spare lanes hold `pad_value`."""
     batch, height, width, count = x.shape
     outer = -(-count // lanes)
@@ -383,7 +392,7 @@ def _pack(x, lanes, pad_value):
     return words.transpose(0, 3, 1, 2, 4).copy()
 
 
-def _filled(shape, dtype, value):
+def _filled(shape: Any, dtype: np.dtype[Any], value: Any) -> np.ndarray:
     """An array of one value; None, and the raw 0 of dtypes without numbers, mean the dtype's zero."""
     array = np.zeros(shape, dtype)
     if value is not None and not (dtype.kind in "SUVmMT" and value == 0):
@@ -393,12 +402,12 @@ def _filled(shape, dtype, value):
     return array
 
 
-def _pad(x, margins, value):
+def _pad(x: np.ndarray, margins: Any, value: Any) -> np.ndarray:
     inner = tuple(slice(start, start + extent) for (start, _), extent in zip(margins, x.shape))
     padded = _filled([start + extent + end for (start, end), extent in zip(margins, x.shape)], x.dtype, value)
     padded[inner] = x
     return padded
 
 
-def _crop(x, margins):
+def _crop(x: np.ndarray, margins: Any) -> np.ndarray:
     return x[tuple(slice(start, extent - end) for (start, end), extent in zip(margins, x.shape))]

@@ -158,8 +158,9 @@ def recall(request):
     """An operator's short cut, with one call remembered, around a function that says that it was entered."""
     name = request.param
     run(name, source(name))
-    scope = {}
-    exec(f"def entered{inspect.signature(getattr(s2dq, name))}: return 'entered'", scope)
+    scope, signature = {}, inspect.signature(getattr(s2dq, name))
+    bare = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    exec(f"def entered{inspect.Signature(bare)}: return 'entered'", scope)
     return name, _kernels.Recall(scope["entered"], memo_of(name))
 
 

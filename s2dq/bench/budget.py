@@ -29,10 +29,12 @@ there is no budget, and `budget` returns None.
 Preprocessing has a line of its own, for any size: 1.5 copies of its output and a microsecond; 3 copies with AVX2.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
+from .cases import Case
 from .recipe import Move, formats, is_channels_last, recipe
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -47,7 +49,7 @@ MEAN_FROM_1_MIB = 1.2
 SIZE_CLASSES = ((128 * KIB, "to 128 KiB"), (MIB, "to 1 MiB"), (16 * MIB, "to 16 MiB"), (None, "above 16 MiB"))
 
 
-def budget(case, output_nbytes, instruction_set="avx512vbmi"):
+def budget(case: Case, output_nbytes: int, instruction_set: str = "avx512vbmi") -> float | None:
     """Return how many copies a call of `case` may cost, besides its overhead; None where nothing is promised."""
     if case.operator == "preprocess":
         return PREPROCESSING.get(instruction_set)
@@ -64,19 +66,19 @@ def budget(case, output_nbytes, instruction_set="avx512vbmi"):
     return 1.0 if is_planar(case) and output_nbytes >= 32 * MIB else 1.15
 
 
-def overhead(operator):
+def overhead(operator: str) -> float:
     """Seconds that a call may cost besides its copies."""
     return PREPROCESSING_OVERHEAD if operator == "preprocess" else OVERHEAD
 
 
-def avx2_budget(case, output_nbytes):
+def avx2_budget(case: Case, output_nbytes: int) -> float | None:
     if output_nbytes < 512 * KIB:
         return None
     k = 2.0 if has_lanes(case, 32) or is_wide_byte_transpose(case) else 1.6
-    return max(k, budget(case, output_nbytes)) if colliding_streams(case) >= 4 else k
+    return max(k, budget(case, output_nbytes) or k) if colliding_streams(case) >= 4 else k
 
 
-def exceptions_to_16_mib(case):
+def exceptions_to_16_mib(case: Case) -> tuple[tuple[float, bool], ...]:
     colliding = colliding_streams(case)
     return (
         (1.3, True),
@@ -88,7 +90,7 @@ def exceptions_to_16_mib(case):
     )
 
 
-def size_class(output_nbytes):
+def size_class(output_nbytes: int) -> str:
     """The name of the table's row."""
     return next(name for largest, name in SIZE_CLASSES if largest is None or output_nbytes <= largest)
 
@@ -96,29 +98,29 @@ def size_class(output_nbytes):
 # ---- what kind of case it is
 
 
-def is_planar(case):
+def is_planar(case: Case) -> bool:
     if case.operator in ("space_to_batch_nd", "batch_to_space_nd"):
         return prod(case.shape[1 + len(case.arguments["block_shape"]) :]) == 1
     return all(is_channels_first(layout) for layout in formats(case)[:2])
 
 
-def is_word4_nhwc(case):
+def is_word4_nhwc(case: Case) -> bool:
     """V = 4 to or from NHWC."""
     return has_lanes(case, 4) and is_depth(case) and any(map(is_channels_last, formats(case)[:2]))
 
 
-def is_s2d_nhwc_to_nchw(case):
+def is_s2d_nhwc_to_nchw(case: Case) -> bool:
     if case.operator != "space_to_depth":
         return False
     source, target, _ = formats(case)
     return is_channels_last(source) and is_channels_first(target)
 
 
-def is_nhwc_crd(case):
+def is_nhwc_crd(case: Case) -> bool:
     return case.arguments.get("mode") == "CRD" and all(map(is_channels_last, formats(case)[:2]))
 
 
-def is_nhwc_nchw(case):
+def is_nhwc_nchw(case: Case) -> bool:
     """From NHWC to NCHW or back."""
     if not is_depth(case):
         return False
@@ -126,7 +128,7 @@ def is_nhwc_nchw(case):
     return any(map(is_channels_last, layouts)) and any(map(is_channels_first, layouts))
 
 
-def has_lanes(case, lanes):
+def has_lanes(case: Case, lanes: int) -> bool:
     """Words of so many lanes on either side."""
     if not is_depth(case):
         return False
@@ -134,31 +136,31 @@ def has_lanes(case, lanes):
     return (source == "NCHW_VECT_C" and case.shape[-1] == lanes) or (target == "NCHW_VECT_C" and vect == lanes)
 
 
-def is_wide_byte_transpose(case):
+def is_wide_byte_transpose(case: Case) -> bool:
     """Single bytes of 16 streams and more."""
     return any(granule == 1 and count >= 16 for granule, count, _ in streams(case))
 
 
-def colliding_streams(case):
+def colliding_streams(case: Case) -> int:
     """How many streams start multiples of 4 KiB apart."""
     return max((colliding for *_, colliding in streams(case)), default=1)
 
 
-def is_depth(case):
+def is_depth(case: Case) -> bool:
     return case.operator not in ("space_to_batch_nd", "batch_to_space_nd")
 
 
-def is_channels_first(layout):
+def is_channels_first(layout: str) -> bool:
     return layout in ("NCW", "NCHW", "NCDHW")
 
 
-def streams(case):
+def streams(case: Case) -> list[tuple[int, int, int]]:
     """For each transpose in the recipe: (bytes that move together, streams, streams at a power-of-two pitch)."""
     itemsize = np.dtype(case.dtype).itemsize
     return [streams_of(step, itemsize) for step in recipe(case) if isinstance(step, Move)]
 
 
-def streams_of(move, itemsize):
+def streams_of(move: Move, itemsize: int) -> tuple[int, int, int]:
     split, order = list(move.split), list(move.order)
     granule = itemsize
     if order and order[-1] == len(split) - 1:  # neighbours on both sides
@@ -170,14 +172,13 @@ def streams_of(move, itemsize):
     scattered = list(range(order[-1] + 1, len(split)))
     gathered = order[order.index(len(split) - 1) + 1 :]
     if prod(split[axis] for axis in scattered) <= prod(split[axis] for axis in gathered):
-        axes, steps = scattered, steps_of([split[axis] for axis in order], granule)
-        steps = {axis: step for axis, step in zip(order, steps)}
+        axes, steps = scattered, dict(zip(order, steps_of([split[axis] for axis in order], granule)))
     else:
         axes, steps = gathered, dict(enumerate(steps_of(split, granule)))
     colliding = prod(split[axis] for axis in axes if steps[axis] % (4 * KIB) == 0)
     return granule, prod(split[axis] for axis in axes), colliding
 
 
-def steps_of(extents, granule):
+def steps_of(extents: Sequence[int], granule: int) -> list[int]:
     """Bytes from one index to the next of each axis of a contiguous array."""
     return [granule * prod(extents[axis + 1 :]) for axis in range(len(extents))]

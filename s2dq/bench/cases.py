@@ -8,9 +8,14 @@ what sets the row apart from its neighbours; a name that has results is never gi
 """
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, TypeVar
 
 import numpy as np
+
+Value = TypeVar("Value")
 
 TAGS = {
     "small": "so little data that the cost of the call is all there is to see",
@@ -28,18 +33,18 @@ class Case:
 
     name: str
     operator: str
-    shape: tuple
+    shape: tuple[int, ...]
     dtype: str
-    arguments: dict
-    tags: tuple = ()
-    frame: tuple = field(default=())  # shape of the array that x is the middle of; empty: x is a whole array
+    arguments: dict[str, Any]
+    tags: tuple[str, ...] = ()
+    frame: tuple[int, ...] = field(default=())  # shape of the array that x is the middle of; empty: x is a whole array
 
-    def call(self, operators, x, **options):
+    def call(self, operators: ModuleType, x: np.ndarray, **options: Any) -> Any:
         """Run the case on `x`; `operators` is the module that has it, `s2dq` or `s2dq.reference`."""
         return getattr(operators, self.operator)(x, **self.arguments, **options)
 
 
-def make_input(case, rng):
+def make_input(case: Case, rng: np.random.Generator) -> np.ndarray:
     """Return an input for `case`: random bits for integers, normal values for floats."""
     shape, dtype = case.frame or case.shape, np.dtype(case.dtype)
     if dtype.kind == "f":
@@ -50,11 +55,11 @@ def make_input(case, rng):
     return x[tuple(slice(start, start + count) for start, count in zip(starts, case.shape, strict=True))]
 
 
-def input_nbytes(case):
+def input_nbytes(case: Case) -> int:
     return int(np.prod(case.shape)) * np.dtype(case.dtype).itemsize
 
 
-def find(name):
+def find(name: str) -> Case:
     """Return the case of this name: one of the list, or random_SEED_INDEX."""
     if re.fullmatch(r"random_\d+_\d+", name):
         _, seed, index = name.split("_")
@@ -62,10 +67,12 @@ def find(name):
     return BY_NAME[name]
 
 
-def rows_of(operator, *parameters):
+def rows_of(operator: str, *parameters: str) -> Callable[..., Case]:
     """Return a function that makes cases of `operator` whose first values are those of `parameters`, then tags."""
 
-    def row(name, shape, dtype, *values, frame=(), **more):
+    def row(
+        name: str, shape: tuple[int, ...], dtype: str, *values: Any, frame: tuple[int, ...] = (), **more: Any
+    ) -> Case:
         arguments = dict(zip(parameters, values[: len(parameters)], strict=True))
         return Case(name, operator, shape, dtype, {**arguments, **more}, values[len(parameters):], frame)
 
@@ -80,7 +87,7 @@ pack = rows_of("pack_vect_c", "vect", "data_format")
 unpack = rows_of("unpack_vect_c", "data_format")
 
 
-def prepare(name, shape, *tags, frame=(), **arguments):
+def prepare(name: str, shape: tuple[int, ...], *tags: str, frame: tuple[int, ...] = (), **arguments: Any) -> Case:
     return Case(name, "preprocess", shape, "uint8", arguments, tags, frame)
 
 
@@ -281,10 +288,12 @@ PACKING = (
 )
 
 # The main job: `arguments` are those of `Preprocessor`, of `reference.preprocess` and of no other operator.
-CAMERA = {"scale": 1 / 255, "zero_point": -128}  # the grey level itself, its top bit flipped
-IMAGENET = {"scale": 0.018658, "zero_point": -14, "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+CAMERA: dict[str, Any] = {"scale": 1 / 255, "zero_point": -128}  # the grey level itself, its top bit flipped
+IMAGENET: dict[str, Any] = {
+    "scale": 0.018658, "zero_point": -14, "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225),
+}  # fmt: skip
 IMAGENET_UINT8 = IMAGENET | {"zero_point": 114, "dtype": "uint8"}
-FROM_MINUS_1_TO_1 = {"scale": 1 / 128, "mean": 0.5, "std": 0.5}  # one table for all channels
+FROM_MINUS_1_TO_1: dict[str, Any] = {"scale": 1 / 128, "mean": 0.5, "std": 0.5}  # one table for all channels
 FROM_MINUS_1_TO_1_UINT8 = FROM_MINUS_1_TO_1 | {"zero_point": 128, "dtype": "uint8"}
 
 PREPROCESSING = (
@@ -341,7 +350,7 @@ CHANNELS = (1, 2, 3, 4, 8, 12, 16, 27, 32, 48, 64, 100, 128, 256, 512)
 SPATIAL_DIMS = {"NWC": 1, "NCW": 1, "NHWC": 2, "NCHW": 2, "NCHW_VECT_C": 2, "NDHWC": 3, "NCDHW": 3}
 
 
-def random_cases(seed, count, largest=2**25, smallest=64):
+def random_cases(seed: int, count: int, largest: int = 2**25, smallest: int = 64) -> list[Case]:
     """Return `count` cases of any operator, layout, mode and element width: the same ones for the same seed.
 
     Sizes are drawn log-uniform from `smallest` to `largest` bytes. Rounding to whole blocks and words moves them a
@@ -349,7 +358,7 @@ def random_cases(seed, count, largest=2**25, smallest=64):
     """
     rng = np.random.default_rng(seed)
     draws = (random_depth, random_depth, random_depth, random_depth, random_batch, random_batch, random_packing)
-    drawn = []
+    drawn: list[Case] = []
     while len(drawn) < count:
         case = choose(rng, draws)(rng, f"random_{seed}_{len(drawn)}", smallest, largest)
         if smallest <= input_nbytes(case) <= largest:
@@ -357,7 +366,7 @@ def random_cases(seed, count, largest=2**25, smallest=64):
     return drawn
 
 
-def random_depth(rng, name, smallest, largest):
+def random_depth(rng: np.random.Generator, name: str, smallest: int, largest: int) -> Case:
     """space_to_depth or depth_to_space, any two layouts of one rank."""
     to_depth = choose(rng, (True, False))
     data_format = choose(rng, ("NHWC", "NHWC", "NHWC", "NCHW", "NCHW", "NCHW", "NCHW_VECT_C", *SPATIAL_DIMS))
@@ -387,7 +396,8 @@ def random_depth(rng, name, smallest, largest):
     batch = min(choose(rng, (1, 1, 1, 2, 8, 32)), max(1, elements // held))
     unit = block if to_depth else 1
     extents = random_extents(rng, elements / batch / held, dims, unit)
-    margins, arguments = [[0, 0]] * dims, {}
+    margins = [[0, 0]] * dims
+    arguments: dict[str, Any] = {}
     if rng.random() < 0.2:
         if to_depth:
             margins = [random_margins(rng, extent - 1) for extent in extents]
@@ -420,7 +430,7 @@ def random_depth(rng, name, smallest, largest):
     return tagged(name, "space_to_depth" if to_depth else "depth_to_space", shape, dtype, arguments, frame, spare)
 
 
-def random_batch(rng, name, smallest, largest):
+def random_batch(rng: np.random.Generator, name: str, smallest: int, largest: int) -> Case:
     """space_to_batch_nd or batch_to_space_nd with one to three block dims."""
     to_batch, dims, dtype = choose(rng, (True, False)), choose(rng, (1, 2, 2, 2, 3)), random_dtype(rng)
     block = [choose(rng, (1, 2, 2, 2, 3, 4, 6, 8)) for _ in range(dims)]
@@ -441,7 +451,7 @@ def random_batch(rng, name, smallest, largest):
     return tagged(name, "space_to_batch_nd" if to_batch else "batch_to_space_nd", shape, dtype, arguments)
 
 
-def random_packing(rng, name, smallest, largest):
+def random_packing(rng: np.random.Generator, name: str, smallest: int, largest: int) -> Case:
     """pack_vect_c or unpack_vect_c, whole words or ragged."""
     packing, lanes, dtype = choose(rng, (True, False)), choose(rng, (4, 4, 8, 16, 32, 32)), random_dtype(rng)
     data_format, channels = choose(rng, ("NCHW", "NHWC")), choose(rng, CHANNELS)
@@ -449,7 +459,8 @@ def random_packing(rng, name, smallest, largest):
     elements = random_elements(rng, dtype, smallest, largest)
     batch = min(choose(rng, (1, 1, 8, 32)), max(1, elements // (words * lanes)))
     extents = random_extents(rng, elements / batch / (words * lanes), 2, 1)
-    arguments, ragged = {"data_format": data_format}, channels % lanes != 0
+    arguments: dict[str, Any] = {"data_format": data_format}
+    ragged = channels % lanes != 0
     if packing:
         arguments["vect"] = lanes
         shape = in_layout(data_format, batch, extents, channels, 0, 1)
@@ -460,7 +471,10 @@ def random_packing(rng, name, smallest, largest):
     return tagged(name, "pack_vect_c" if packing else "unpack_vect_c", shape, dtype, arguments, spare=ragged)
 
 
-def tagged(name, operator, shape, dtype, arguments, frame=(), spare=False):
+def tagged(
+    name: str, operator: str, shape: tuple[int, ...], dtype: str, arguments: dict[str, Any],
+    frame: tuple[int, ...] = (), spare: bool = False,
+) -> Case:  # fmt: skip
     """A case with the tags that say what it is."""
     frame = () if frame == shape else frame
     is_tagged = {
@@ -474,19 +488,21 @@ def tagged(name, operator, shape, dtype, arguments, frame=(), spare=False):
     return Case(name, operator, shape, dtype, arguments, tuple(tag for tag in TAGS if is_tagged[tag]), frame)
 
 
-def in_layout(layout, batch, extents, channels, words, lanes):
+def in_layout(
+    layout: str, batch: int, extents: Sequence[int], channels: int, words: int, lanes: int
+) -> tuple[int, ...]:
     if layout == "NCHW_VECT_C":
         return (batch, words, *extents, lanes)
     return (batch, channels, *extents) if layout[1] == "C" else (batch, *extents, channels)
 
 
-def random_elements(rng, dtype, smallest, largest):
+def random_elements(rng: np.random.Generator, dtype: str, smallest: int, largest: int) -> int:
     """How many elements make a size drawn log-uniform."""
     nbytes = np.exp(rng.uniform(np.log(smallest), np.log(largest)))
     return max(1, int(nbytes) // np.dtype(dtype).itemsize)
 
 
-def random_extents(rng, volume, dims, unit):
+def random_extents(rng: np.random.Generator, volume: float, dims: int, unit: int) -> list[int]:
     """`dims` multiples of `unit` whose product is near `volume`; at random powers of two, where pitches collide."""
     extents = []
     for left in range(dims, 0, -1):
@@ -498,15 +514,15 @@ def random_extents(rng, volume, dims, unit):
     return extents
 
 
-def random_margins(rng, most):
+def random_margins(rng: np.random.Generator, most: int) -> list[int]:
     """Start and end, together at most `most` and usually a few elements."""
     start = int(rng.integers(0, 1 + min(9, most)))
     return [start, int(rng.integers(0, 1 + min(9, most - start)))]
 
 
-def random_dtype(rng):
+def random_dtype(rng: np.random.Generator) -> str:
     return DTYPES[rng.choice(len(DTYPES), p=WEIGHTS / WEIGHTS.sum())]
 
 
-def choose(rng, values):
-    return values[rng.integers(len(values))]
+def choose(rng: np.random.Generator, values: Sequence[Value]) -> Value:
+    return values[int(rng.integers(len(values)))]

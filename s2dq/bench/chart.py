@@ -1,19 +1,22 @@
 """A result as a bar chart: copies of s2dq and of the best peer by operator and size, every case as a dot."""
 
+from statistics import geometric_mean
+from typing import Any, BinaryIO
+
 from .report import headline
-from .verdict import best_of_peers, copies, mean, operator_groups
+from .verdict import best_of_peers, copies, operator_groups
 
 OWN, PEER, INK = "#1b7f79", "#c9c2b6", "#333333"
 WIDTH, ROW, MARGINS = 8.3, 0.34, 1.5  # inches: the width of a README
 DPI = 200
 
 
-def require():
+def require() -> None:
     """Raise ImportError here, before anything is measured, if Matplotlib is missing."""
     import matplotlib  # noqa: F401
 
 
-def draw(result, file):
+def draw(result: dict[str, Any], file: BinaryIO) -> None:
     """Write the chart as PNG to an open file."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -23,7 +26,7 @@ def draw(result, file):
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for place, (_, _, cases) in enumerate(rows):
-        own = [copies(row, "out") for row in cases]
+        own = [count for row in cases if (count := copies(row, "out")) is not None]
         peers = [best for row in cases if (best := best_of_peers(row["runs"][0])) is not None]
         bar(axes, place + 0.19, own, OWN, "s2dq, out=")
         if peers:
@@ -33,13 +36,14 @@ def draw(result, file):
     figure.savefig(file, format="png")
 
 
-def bar(axes, place, values, colour, label):
-    axes.barh(place, mean(values) - 1, left=1, height=0.36, color=colour, label=label, zorder=1)  # from a copy on
+def bar(axes: Any, place: float, values: list[float], colour: str, label: str) -> None:
+    width = geometric_mean(values) - 1  # from a copy on
+    axes.barh(place, width, left=1, height=0.36, color=colour, label=label, zorder=1)
     axes.plot(values, [place] * len(values), "|", color=INK, markersize=5, markeredgewidth=0.8, zorder=2,
               label="a case")
 
 
-def finish(axes, names):
+def finish(axes: Any, names: list[str]) -> None:
     axes.set_xscale("log")
     axes.set_xlim(left=min(0.5, 0.8 * axes.dataLim.minpos[0]))
     axes.set_yticks(range(len(names)), names, fontsize=8, family="monospace")

@@ -8,13 +8,16 @@ What stands between the two markers is replaced; nothing else is touched.
 """
 
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from . import chart, runner
 from .report import headline, number, short, size
 from .verdict import (
     COPIES,
     KINDS,
+    Row,
     best_of_peers,
     closest,
     copies,
@@ -32,7 +35,7 @@ BEGIN, END = "<!-- speed: begin; written by python -m s2dq.bench.readme -->", "<
 DEFAULTS = ("docs/speed.json", "README.md", "docs/speed.png")
 
 
-def main(arguments):
+def main(arguments: Sequence[str]) -> None:
     source, readme, picture = map(Path, (*arguments, *DEFAULTS[len(arguments):]))
     result = runner.load(source)
     text = readme.read_text(encoding="utf-8")
@@ -41,7 +44,7 @@ def main(arguments):
         chart.draw(result, file)
 
 
-def with_section(text, section):
+def with_section(text: str, section: str) -> str:
     """The README's text with this speed section."""
     head, begin, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)
@@ -50,7 +53,7 @@ def with_section(text, section):
     return f"{head}{BEGIN}\n{section}\n{END}{tail}"
 
 
-def section(result, picture="docs/speed.png"):
+def section(result: dict[str, Any], picture: str = "docs/speed.png") -> str:
     """Machine, table by operator and size, that of preprocessing, what is promised of all cases, losses, picture."""
     return "\n".join([
         f"{headline(result)}:",
@@ -65,21 +68,21 @@ def section(result, picture="docs/speed.png"):
     ])
 
 
-def summary(rows):
+def summary(rows: list[Row]) -> Iterator[str]:
     """The table of what only moves, by operator and size."""
     groups = [(f"`{operator}` | {size}", found) for operator, size, found in operator_groups(rearranging(rows))]
     if groups:
         yield from table("| | output |", [*groups, ("**all** | ", timed(rearranging(rows)))])
 
 
-def preprocessing_summary(rows):
+def preprocessing_summary(rows: list[Row]) -> Iterator[str]:
     """The table of `Preprocessor`, by layout of the result."""
     groups = preprocessing_groups(rows)
     if groups:
         yield from table("| `Preprocessor` to |", [*groups[:-1], ("**all**", groups[-1][1])])
 
 
-def table(head, groups):
+def table(head: str, groups: Iterable[tuple[str, list[Row]]]) -> Iterator[str]:
     head += " cases | s2dq | fresh result | best peer | lead | slowest case |"
     yield head
     yield "|" + "---|" * (head.count("|") - 1)
@@ -88,9 +91,9 @@ def table(head, groups):
     yield ""
 
 
-def cells(rows):
+def cells(rows: list[Row]) -> str:
     """Number of cases, means and the slowest case."""
-    slowest = max(rows, key=lambda row: copies(row, "out"))
+    slowest = max(rows, key=lambda row: copies(row, "out") or 0.0)
     peers = [best_of_peers(row["runs"][0]) for row in rows]
     leads = [peer[3] for row in rows if (peer := closest(row["runs"][0]))]
     figures = [mean(copies(row, "out") for row in rows), mean(copies(row, "fresh") for row in rows), mean(peers),
@@ -98,7 +101,7 @@ def cells(rows):
     return f"{len(rows)} | {' | '.join(map(number, figures))} | {slowest['name']} {number(copies(slowest, 'out'))}"
 
 
-def notes(result):
+def notes(result: dict[str, Any]) -> Iterator[str]:
     rows = result["cases"]
     yield ("All figures but the lead are times in copies, geometric means over the cases: a *copy* is `np.copyto` of "
            "as many bytes as the output has, timed in turn with the call in the same process. *s2dq* writes into "
@@ -114,7 +117,7 @@ def notes(result):
         yield f"Over all cases that only move: {'; '.join(figures)}."
 
 
-def peer_means(result, rows):
+def peer_means(result: dict[str, Any], rows: list[Row]) -> Iterator[tuple[str, float | None, int]]:
     for peer in result["peers"]:
         found = [row["runs"][0].get(peer, {}) for row in rows]
         own = [min(one[kind][COPIES] for kind in KINDS if kind in one) for one in found if one.keys() & set(KINDS)]
@@ -122,7 +125,7 @@ def peer_means(result, rows):
             yield peer, mean(own), len(own)
 
 
-def losses(rows):
+def losses(rows: list[Row]) -> Iterator[str]:
     failed = [row for row in rows if fails(row)]
     if not failed:
         yield f"None of {len(rows)} cases is over budget (`s2dq/bench/budget.py`) or behind a peer by more than 5 %."

@@ -1,12 +1,15 @@
 """A result as text for the terminal."""
 
+from collections.abc import Iterable, Iterator
 from statistics import median
+from typing import Any
 
 from . import cases
 from .verdict import (
     COPIES,
     KINDS,
     US,
+    Row,
     best_of_peers,
     closest,
     copies,
@@ -23,7 +26,7 @@ from .verdict import (
 )
 
 
-def lines_of(result):
+def lines_of(result: dict[str, Any]) -> Iterator[str]:
     """The report: machine, one line per case, means and peers, those of preprocessing apart, promises, losses."""
     rows = result["cases"]
     yield from header(result)
@@ -44,7 +47,7 @@ def lines_of(result):
     yield from loss_lines(rows)
 
 
-def header(result):
+def header(result: dict[str, Any]) -> Iterator[str]:
     machine = result["machine"]
     yield headline(result)
     versions = [f"{name} {version}" for own in result["peers"].values() for name, version in own.items()]
@@ -52,14 +55,14 @@ def header(result):
     yield "A copy is np.copyto of as many bytes as the output has. Lead: the best peer's time over that of s2dq."
 
 
-def headline(result):
+def headline(result: dict[str, Any]) -> str:
     """What a figure needs beside it: CPU, instruction set, compiler, threads, date."""
     machine = result["machine"]
     threads = "1 thread" if machine["threads"] == 1 else f"{machine['threads']} threads"
     return f"{machine['cpu']}, {machine['instruction set']}, {machine['compiler']}, {threads}, {machine['date']}"
 
 
-def cells(row):
+def cells(row: Row) -> list[str]:
     run = row["runs"][0]
     peer = closest(run)
     own = [number(copies(row, "out")), number(copies(row, "fresh")), number(row["k"])]
@@ -67,28 +70,28 @@ def cells(row):
     return [row["name"], size(row["nbytes"]), *own, *other, marks(row)]
 
 
-def marks(row):
+def marks(row: Row) -> str:
     """What is wrong; in brackets what a second run did not show again."""
     failed = fails(row)
     once = [loss for loss in losses(row, row["runs"][0]) if loss not in failed]
     return short(failed) + (f" ({short(once)})" if once else "")
 
 
-def short(found):
+def short(found: list[str]) -> str:
     """A list of losses in a few words: over budget, behind numpy jax."""
     behind = [loss.removeprefix("behind ") for loss in found if loss.startswith("behind ")]
     other = [loss for loss in found if not loss.startswith("behind ")]
     return ", ".join([*other, *([f"behind {' '.join(behind)}"] if behind else [])])
 
 
-def mean_cells(title, rows):
+def mean_cells(title: str, rows: list[Row]) -> list[str]:
     peers = [best_of_peers(row["runs"][0]) for row in rows]
     leads = [peer[3] for row in rows if (peer := closest(row["runs"][0]))]
     return [title, str(len(rows)), *(number(mean(copies(row, kind) for row in rows)) for kind in KINDS),
             number(mean(peers)), number(mean(leads)), f"{median(map(rate, rows)):.0f}"]
 
 
-def peer_lines(result, rows):
+def peer_lines(result: dict[str, Any], rows: list[Row]) -> Iterator[str]:
     """The table of the peers that are asked for any of these rows, and an empty line."""
     asked = [peer for peer in result["peers"] if any(peer in row["runs"][0] for row in rows)]
     if asked:
@@ -97,7 +100,7 @@ def peer_lines(result, rows):
         yield ""
 
 
-def peer_cells(peer, rows):
+def peer_cells(peer: str, rows: list[Row]) -> list[str]:
     asked = [row for row in timed(rows) if peer in row["runs"][0]]
     own = [(row, result) for row in asked if (result := row["runs"][0][peer]).keys() & set(KINDS)]
     best = [min(result[kind][COPIES] for kind in KINDS if kind in result) for _, result in own]
@@ -106,7 +109,7 @@ def peer_cells(peer, rows):
             str(len(asked) - len(own))]
 
 
-def idle_lines(result):
+def idle_lines(result: dict[str, Any]) -> Iterator[str]:
     """Why a peer has done nothing at all of what it has been asked for."""
     for peer in result["peers"]:
         own = [row["runs"][0][peer] for row in result["cases"] if peer in row["runs"][0]]
@@ -115,7 +118,7 @@ def idle_lines(result):
             yield f"{peer} did nothing: {reason}"
 
 
-def problem_lines(rows):
+def problem_lines(rows: list[Row]) -> Iterator[str]:
     """What s2dq itself got wrong: never expected, never hidden."""
     for row in rows:
         own = row["runs"][0]["s2dq"]
@@ -124,7 +127,7 @@ def problem_lines(rows):
                 yield f"WRONG {row['name']}: {what}"
 
 
-def loss_lines(rows):
+def loss_lines(rows: list[Row]) -> Iterator[str]:
     failed = [row for row in rows if fails(row)]
     if not failed:
         yield f"{len(rows)} cases, none over budget, none behind a peer"
@@ -141,7 +144,7 @@ def loss_lines(rows):
             yield f"    {case.operator}({case.dtype} {case.shape}{frame}, {arguments})"
 
 
-def table(head, rows):
+def table(head: list[str], rows: Iterable[list[str]]) -> Iterator[str]:
     """Columns, the first to the left and figures to the right."""
     rows = [head, *rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -152,14 +155,14 @@ def table(head, rows):
         yield "  ".join(aligned).rstrip()
 
 
-def number(value):
+def number(value: float | None) -> str:
     """Three digits, empty for None."""
     if value is None:
         return ""
     return f"{value:.0f}" if value >= 99.95 else f"{value:.3g}" if value >= 9.995 else f"{value:.2f}"
 
 
-def size(nbytes):
+def size(nbytes: int | None) -> str:
     """48 KiB, 1.5 MiB; empty for None."""
     if nbytes is None:
         return ""

@@ -20,13 +20,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import IO, Any, Self, TypeAlias
 
 import s2dq
 
 from . import cases, peers
 from .budget import budget
-from .verdict import fails
+from .verdict import Row, Run, fails
 
 SILENCE = 600  # seconds without a sign of life after which a process is ended
 SECONDS = {"s2dq": 0.5, "peer": 0.25}  # per case
@@ -48,11 +50,17 @@ THREAD_VARIABLES = (
 )  # fmt: skip
 
 
+Process: TypeAlias = subprocess.Popen[str]
+
+
 class WorkerError(Exception):
     """A process that cannot measure anything."""
 
 
-def run(names, wanted, *, threads=1, quick=False, confirm=False, interpreters=None, progress=lambda text: None):
+def run(
+    names: list[str], wanted: Iterable[str], *, threads: int = 1, quick: bool = False, confirm: bool = False,
+    interpreters: Mapping[str, str] | None = None, progress: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:  # fmt: skip
     """Measure the cases of these names with s2dq and the peers in `wanted`; returns the result described above."""
     interpreters = interpreters or {}
     seconds = QUICK_SECONDS if quick else SECONDS
@@ -61,7 +69,7 @@ def run(names, wanted, *, threads=1, quick=False, confirm=False, interpreters=No
     cpus = pinned_cpus(threads)
     machine = describe_machine(threads, cpus)
 
-    def measure(chosen, peer):
+    def measure(chosen: list[str], peer: str) -> dict[str, Any]:
         chosen = [name for name in chosen if peers.serves(peer, cases.find(name).operator)]
         job = {"peer": peer, "cases": chosen, "threads": threads,
                "seconds": seconds["s2dq" if peer == "s2dq" else "peer"]}
@@ -79,12 +87,12 @@ def run(names, wanted, *, threads=1, quick=False, confirm=False, interpreters=No
     return {"machine": machine, "settings": settings, "peers": found, "cases": rows}
 
 
-def results_of(name, results):
+def results_of(name: str, results: dict[str, Any]) -> Run:
     """What each peer that has been asked for the case says of it."""
     return {peer: own[name] for peer, own in results.items() if name in own}
 
 
-def choose_cases(*, quick=False, pattern=None, random=0, seed=0):
+def choose_cases(*, quick: bool = False, pattern: str | None = None, random: int = 0, seed: int = 0) -> list[str]:
     """The names of the cases to run: all, the quick ones, those that match, and so many drawn at random."""
     names = list(QUICK) if quick and pattern is None else [case.name for case in cases.NAMED]
     if pattern is not None:
@@ -97,9 +105,12 @@ def choose_cases(*, quick=False, pattern=None, random=0, seed=0):
 # ---- one process
 
 
-def run_peer(job, interpreter, cpus, progress):
+def run_peer(
+    job: dict[str, Any], interpreter: str, cpus: list[int] | None, progress: Callable[[str], None]
+) -> dict[str, Any]:
     """Results of one peer by name of the case. A process that dies is followed by one for the remaining cases."""
-    results, remaining = {}, list(job["cases"])
+    results: dict[str, Any] = {}
+    remaining = list(job["cases"])
     while remaining:
         done, unfinished, trouble = run_process(job | {"cases": remaining}, interpreter, cpus, progress)
         results |= done
@@ -115,11 +126,15 @@ def run_peer(job, interpreter, cpus, progress):
     return results
 
 
-def run_process(job, interpreter, cpus, progress):
+def run_process(
+    job: dict[str, Any], interpreter: str, cpus: list[int] | None, progress: Callable[[str], None]
+) -> tuple[dict[str, Any], str | None, str | None]:
     """(results, the case in which the process ended or None, what went wrong or None)."""
-    results, unfinished = {}, None
+    results: dict[str, Any] = {}
+    unfinished = None
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         with start(interpreter, cpus, job["threads"], log) as process, Watchdog(process) as watchdog:
+            assert process.stdin and process.stdout, "pipes, both"
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(job))
                 process.stdin.close()
@@ -140,7 +155,7 @@ def run_process(job, interpreter, cpus, progress):
     return results, unfinished, ": ".join([reason, *last])
 
 
-def start(interpreter, cpus, threads, log):
+def start(interpreter: str, cpus: list[int] | None, threads: int, log: IO[str]) -> Process:
     """Start a worker on `cpus`, its libraries held to `threads`."""
     environment = dict(os.environ) | dict.fromkeys(THREAD_VARIABLES, str(threads))
     environment |= {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -158,30 +173,30 @@ def start(interpreter, cpus, threads, log):
 class Watchdog:
     """Ends a process that has been silent for too long, or that is left by an exception."""
 
-    def __init__(self, process):
+    def __init__(self, process: Process) -> None:
         self.process, self.bit = process, False
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.timer = threading.Timer(SILENCE, self.bite)
         self.timer.daemon = True
         self.timer.start()
         return self
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.timer.cancel()
         if kind is not None:
             self.process.kill()
 
-    def restart(self):
+    def restart(self) -> None:
         self.timer.cancel()
         self.__enter__()
 
-    def bite(self):
+    def bite(self) -> None:
         self.bit = True
         self.process.kill()
 
 
-def pinned_cpus(threads):
+def pinned_cpus(threads: int) -> list[int] | None:
     """The last CPUs that this process may use, one per thread; None where there is no affinity."""
     if not hasattr(os, "sched_getaffinity"):
         return None
@@ -190,7 +205,7 @@ def pinned_cpus(threads):
 
 
 @contextlib.contextmanager
-def affinity(cpus):
+def affinity(cpus: list[int] | None) -> Iterator[None]:
     if cpus is None:
         yield
         return
@@ -202,7 +217,7 @@ def affinity(cpus):
         os.sched_setaffinity(0, before)
 
 
-def versions_of(peer, interpreters):
+def versions_of(peer: str, interpreters: Mapping[str, str]) -> dict[str, str] | None:
     """`{distribution: version}` of a peer, None if it is not installed."""
     if peer not in interpreters:
         return peers.versions(peer)
@@ -211,13 +226,14 @@ def versions_of(peer, interpreters):
     done = subprocess.run([interpreters[peer], "-c", program, peer], capture_output=True, text=True, env=environment)
     if done.returncode:
         raise WorkerError(f"{peer}: {interpreters[peer]} cannot run s2dq: {done.stderr.strip().splitlines()[-1:]}")
-    return json.loads(done.stdout)
+    found: dict[str, str] | None = json.loads(done.stdout)
+    return found
 
 
 # ---- what goes into the result
 
 
-def describe_case(name, results, instruction_set):
+def describe_case(name: str, results: dict[str, Any], instruction_set: str) -> Row:
     case = cases.find(name)
     nbytes = next((result["nbytes"] for result in results.values() if "nbytes" in result), None)
     k = budget(case, nbytes, instruction_set) if nbytes else None
@@ -226,9 +242,9 @@ def describe_case(name, results, instruction_set):
     return {"name": name, "operator": case.operator, "nbytes": nbytes, "k": k, "runs": [results]}
 
 
-def compact(report):
+def compact(report: dict[str, Any]) -> dict[str, Any]:
     """A worker's report in microseconds and four digits."""
-    result = {key: report[key] for key in ("nbytes", "cannot", "problems") if key in report}
+    result: dict[str, Any] = {key: report[key] for key in ("nbytes", "cannot", "problems") if key in report}
     if "copy" in report:
         result["copy"] = four_digits(report["copy"]["seconds"] * 1e6)
     for kind in ("out", "fresh"):
@@ -240,11 +256,11 @@ def compact(report):
     return result
 
 
-def four_digits(number):
+def four_digits(number: float) -> float:
     return float(f"{number:.4g}")
 
 
-def describe_machine(threads, cpus):
+def describe_machine(threads: int, cpus: list[int] | None) -> dict[str, Any]:
     """What `show_config` says, the CPU's name and today's date."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
@@ -256,7 +272,7 @@ def describe_machine(threads, cpus):
             "date": datetime.date.today().isoformat()}
 
 
-def cpu_name():
+def cpu_name() -> str:
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -264,14 +280,14 @@ def cpu_name():
     return platform.processor() or platform.machine()
 
 
-def to_json(result):
+def to_json(result: dict[str, Any]) -> str:
     """The result as JSON, one case a line."""
     head = {key: value for key, value in result.items() if key != "cases"}
     lines = [json.dumps(row, separators=(",", ":")) for row in result["cases"]]
     return json.dumps(head, indent=1)[:-2] + ',\n "cases": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
-def load(path):
+def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read what `to_json` made."""
     result = json.loads(Path(path).read_text(encoding="utf-8"))
     if not isinstance(result, dict) or not {"machine", "settings", "peers", "cases"} <= set(result):

@@ -11,11 +11,13 @@ pairs of arrays, and a statement may have several sets of names. One set after t
 at every sample would leave nothing in the caches; the medians of the sets have a median.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, log2
 from statistics import median, quantiles
 from time import perf_counter
 from timeit import Timer
+from typing import Any
 
 import numpy as np
 
@@ -32,11 +34,11 @@ class Call:
 
     label: str
     statement: str
-    names: list  # of dicts, one per placement
+    names: list[dict[str, Any]]  # one per placement
     fresh: bool
-    to_numpy: object = field(default=np.asarray)  # turns the value, or `out`, into an array
+    to_numpy: Callable[[Any], np.ndarray] = field(default=np.asarray)  # turns the value, or `out`, into an array
 
-    def result(self):
+    def result(self) -> np.ndarray:
         """Run once and return the result as an array."""
         value = eval(self.statement, dict(self.names[0]))
         return self.to_numpy(value if self.fresh else self.names[0]["out"])
@@ -48,11 +50,11 @@ class Timing:
 
     seconds: float
     copies: float
-    spread: tuple
+    spread: tuple[float, float]
     samples: int
 
 
-def copy_call(nbytes):
+def copy_call(nbytes: int) -> Call:
     """`np.copyto` between C-contiguous arrays of so many bytes."""
     names = []
     for _ in range(placements(nbytes)):
@@ -61,17 +63,18 @@ def copy_call(nbytes):
     return Call("copy", "copyto(target, source)", names, fresh=False)
 
 
-def placements(nbytes):
+def placements(nbytes: int) -> int:
     return next(count for most, count in PLACEMENTS if most is None or nbytes <= most)
 
 
-def measure(calls, nbytes, seconds):
+def measure(calls: list[Call], nbytes: int, seconds: float) -> tuple[Timing, list[Timing]]:
     """Time `calls` in turn with a copy of `nbytes` for about so many seconds; returns the copy's and their timings."""
     copy, *timings = time_in_turn([copy_call(nbytes), *calls], seconds)
-    return Timing(copy[0], 1.0, *copy[1:]), [Timing(mid, mid / copy[0], *rest) for mid, *rest in timings]
+    timed = [Timing(mid, mid / copy[0], spread, samples) for mid, spread, samples in timings]
+    return Timing(copy[0], 1.0, *copy[1:]), timed
 
 
-def fastest(calls):
+def fastest(calls: list[Call]) -> Call:
     """The call that wins a short race."""
     if len(calls) == 1:
         return calls[0]
@@ -79,7 +82,7 @@ def fastest(calls):
     return calls[times.index(min(times))]
 
 
-def time_in_turn(calls, seconds):
+def time_in_turn(calls: list[Call], seconds: float) -> list[tuple[float, tuple[float, float], int]]:
     """Median seconds, quartiles over the median and number of samples of each call."""
     sets = max(len(call.names) for call in calls)
     taken = [sample_in_turn([timer_of(call, number) for call in calls], seconds / sets) for number in range(sets)]
@@ -92,14 +95,14 @@ def time_in_turn(calls, seconds):
     return figures
 
 
-def timer_of(call, number):
+def timer_of(call: Call, number: int) -> Timer:
     return Timer(call.statement, globals=dict(call.names[number % len(call.names)]))
 
 
-def sample_in_turn(timers, seconds):
+def sample_in_turn(timers: list[Timer], seconds: float) -> list[list[float]]:
     """Seconds per call of each timer in several samples, the timers one after the other in each round."""
     counts = [calls_per_sample(timer) for timer in timers]
-    samples = [[] for _ in timers]
+    samples: list[list[float]] = [[] for _ in timers]
     start = perf_counter()
     while len(samples[0]) < LEAST_ROUNDS or (len(samples[0]) < MOST_ROUNDS and perf_counter() - start < seconds):
         for timer, (warming, count), times in zip(timers, counts, samples, strict=True):
@@ -108,7 +111,7 @@ def sample_in_turn(timers, seconds):
     return samples
 
 
-def calls_per_sample(timer):
+def calls_per_sample(timer: Timer) -> tuple[int, int]:
     """How many calls warm the caches, and how many make a sample long enough for the clock.
 
     Slow calls fill the caches anyway: none, and one.

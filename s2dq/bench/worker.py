@@ -9,18 +9,22 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 import s2dq
 
 from . import cases, peers
-from .timing import fastest, measure
+from .cases import Case
+from .timing import Call, fastest, measure
 
 SEED = 20250301  # of the inputs
 
 
-def main():
+def main() -> None:
     job = json.load(sys.stdin)
     report = own_stdout()
     peer = peers.load(job["peer"])
@@ -32,18 +36,18 @@ def main():
         report(run_case(cases.find(name), peer, job["seconds"]))
 
 
-def own_stdout():
+def own_stdout() -> Callable[[dict[str, Any]], None]:
     """Keep stdout for the reports: libraries that print go to stderr."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
-    def report(line):
+    def report(line: dict[str, Any]) -> None:
         print(json.dumps(line), file=channel, flush=True)
 
     return report
 
 
-def run_case(case, peer, seconds):
+def run_case(case: Case, peer: ModuleType, seconds: float) -> dict[str, Any]:
     """Check and time the calls of a peer for one case."""
     x = cases.make_input(case, np.random.default_rng(SEED))
     expected = case.call(s2dq.reference, x)
@@ -73,7 +77,7 @@ def run_case(case, peer, seconds):
     return report
 
 
-def what_is_wrong(call, expected, x):
+def what_is_wrong(call: Call, expected: np.ndarray, x: np.ndarray) -> str | None:
     """Run once; returns what is wrong with the result, None if nothing is.
 
     A result that only describes `x` in another way, or in another order in memory, is none.
@@ -93,7 +97,7 @@ def what_is_wrong(call, expected, x):
     return None
 
 
-def describe(error):
+def describe(error: Exception) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}"
 

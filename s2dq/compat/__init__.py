@@ -5,15 +5,16 @@
 """
 
 from importlib import import_module
+from typing import Any
 
 __all__ = ["nnapi", "onnx", "openvino", "tensorflow", "torch"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in __all__:
         return import_module(f"s2dq.compat.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__

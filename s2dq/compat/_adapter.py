@@ -1,6 +1,6 @@
 """What the adapters share: an operator under another system's name, and the tensors they take."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from s2dq.quantized import QuantizedTensor
 class Names(Caller):
     """An adapter's function and its names for what s2dq calls x, block_size, block_shape, crops and data_format."""
 
-    def __new__(cls, function: str, **names: str | None):
+    names: dict[str, str | None]
+
+    def __new__(cls, function: str, **names: str | None) -> Self:
         self = super().__new__(cls, function)
         self.names = names
         return self
@@ -57,26 +59,26 @@ class NamesOfOneBlock(Names):
 class Depth:
     """space_to_depth (`to_depth`) or depth_to_space under `name`, which its messages begin with."""
 
-    def __init__(self, name: Caller, to_depth: bool):
+    def __init__(self, name: Caller, to_depth: bool) -> None:
         self.name = name
         self._memo = Operation(depth_call, name, to_depth).memo
 
-    def __call__(self, x, block_size, data_format, mode="DCR"):
+    def __call__(self, x: Any, block_size: Any, data_format: Any, mode: str = "DCR") -> np.ndarray:
         return self._memo.call(x, None, None, (block_size, data_format, mode, None, 4, None, None, None))
 
 
 class Batch:
     """space_to_batch_nd (`to_batch`) or batch_to_space_nd under `name`, which its messages begin with."""
 
-    def __init__(self, name: Caller, to_batch: bool):
+    def __init__(self, name: Caller, to_batch: bool) -> None:
         self.name = name
         self._memo = Operation(batch_call, name, to_batch).memo
 
-    def __call__(self, x, block_shape, pairs):
+    def __call__(self, x: Any, block_shape: Any, pairs: Any) -> np.ndarray:
         return self._memo.call(x, None, None, (block_shape, pairs, None))
 
 
-def plain_array(door: Door, argument: str, value) -> np.ndarray:
+def plain_array(door: Door, argument: str, value: Any) -> np.ndarray:
     """A tensor of a system whose tensors do not carry their quantization."""
     if isinstance(value, QuantizedTensor):
         rule = f"{argument} must be an array: this system's tensors carry no scale and zero point"

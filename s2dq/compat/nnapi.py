@@ -5,8 +5,11 @@ those of the input. The first two are arrays. The third may be one, and its zero
 `QuantizedTensor`, which brings its own and gets it back.
 """
 
+from typing import Any, SupportsIndex
+
 import numpy as np
 
+from s2dq._typing import Integers, Pairs, Viewable
 from s2dq._validate import Door, guarded, show
 from s2dq.compat._adapter import Batch, Depth, Names, NamesWithoutChannels, check_rank
 from s2dq.quantized import QuantizedTensor
@@ -28,7 +31,7 @@ _from_batch = {
 }
 
 
-def space_to_depth(input, block_size, nchw=False):
+def space_to_depth(input: Viewable | QuantizedTensor, block_size: SupportsIndex, nchw: bool | np.bool_ = False) -> Any:
     """Move blocks into the channels: ANEURALNETWORKS_SPACE_TO_DEPTH.
 
     Parameters
@@ -72,7 +75,7 @@ def space_to_depth(input, block_size, nchw=False):
     return _to_depth(*_checked_depth(_to_depth.name, input, block_size, nchw))
 
 
-def depth_to_space(input, block_size, nchw=False):
+def depth_to_space(input: Viewable | QuantizedTensor, block_size: SupportsIndex, nchw: bool | np.bool_ = False) -> Any:
     """Move channels into blocks: ANEURALNETWORKS_DEPTH_TO_SPACE.
 
     Parameters
@@ -111,7 +114,9 @@ def depth_to_space(input, block_size, nchw=False):
     return _to_space(*_checked_depth(_to_space.name, input, block_size, nchw))
 
 
-def space_to_batch_nd(input, block_shape, paddings, nchw=False):
+def space_to_batch_nd(
+    input: Viewable | QuantizedTensor, block_shape: Integers, paddings: Pairs, nchw: bool | np.bool_ = False
+) -> Any:
     """Move blocks into the batch: ANEURALNETWORKS_SPACE_TO_BATCH_ND.
 
     Parameters
@@ -159,7 +164,7 @@ def space_to_batch_nd(input, block_shape, paddings, nchw=False):
     return _to_batch[nchw](*arguments)
 
 
-def batch_to_space_nd(input, block_shape, nchw=False):
+def batch_to_space_nd(input: Viewable | QuantizedTensor, block_shape: Integers, nchw: bool | np.bool_ = False) -> Any:
     """Move the batch into blocks: ANEURALNETWORKS_BATCH_TO_SPACE_ND. It has no crops.
 
     Parameters
@@ -204,7 +209,7 @@ def batch_to_space_nd(input, block_shape, nchw=False):
 
 
 @guarded
-def _checked_depth(name, given, block_size, nchw):
+def _checked_depth(name: str, given: Any, block_size: Any, nchw: Any) -> tuple[Any, int, str]:
     door = Door(name)
     nchw = _flag(door, nchw)
     operand = _operand(door, given, nchw)
@@ -213,7 +218,9 @@ def _checked_depth(name, given, block_size, nchw):
 
 
 @guarded
-def _checked_batch(name, given, block_shape, paddings, nchw):
+def _checked_batch(
+    name: str, given: Any, block_shape: Any, paddings: Any, nchw: Any
+) -> tuple[bool, Any, tuple[int, ...], tuple[tuple[int, int], ...]]:
     door = Door(name)
     nchw = _flag(door, nchw)
     operand = _operand(door, given, nchw)
@@ -227,7 +234,7 @@ def _checked_batch(name, given, block_shape, paddings, nchw):
     return nchw, operand, block, pairs
 
 
-def _operand(door: Door, given, nchw: bool):
+def _operand(door: Door, given: Any, nchw: bool) -> Any:
     """A tensor that NNAPI has an operand type for."""
     quantized = isinstance(given, QuantizedTensor)
     array = given.values if quantized else door.array(given, "input")
@@ -240,7 +247,7 @@ def _operand(door: Door, given, nchw: bool):
     return given if quantized else array
 
 
-def _flag(door: Door, nchw) -> bool:
+def _flag(door: Door, nchw: Any) -> bool:
     if not isinstance(nchw, (bool, np.bool_)):
         door.refuse(TypeError, f"nchw must be a bool, not {show(nchw)}")
     return bool(nchw)

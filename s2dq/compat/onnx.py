@@ -4,10 +4,12 @@ Tensors are NCHW. Opset 1 has DCR alone (without calling it so); DepthToSpace ha
 since opset 28. `onnx` itself is imported by `OPS` alone.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, SupportsIndex
 
 import numpy as np
 
+from s2dq._typing import Viewable
 from s2dq._validate import Door, guarded
 from s2dq.compat._adapter import Depth, Names, check_rank, plain_array
 
@@ -20,7 +22,7 @@ _to_depth = Depth(Names("compat.onnx.space_to_depth", block_size="blocksize", da
 _to_space = Depth(Names("compat.onnx.depth_to_space", block_size="blocksize", data_format=None), False)
 
 
-def space_to_depth(x, blocksize, mode="DCR"):
+def space_to_depth(x: Viewable, blocksize: SupportsIndex, mode: str = "DCR") -> np.ndarray:
     """Move blocks of an NCHW tensor into its channels: ONNX SpaceToDepth.
 
     Parameters
@@ -66,7 +68,7 @@ def space_to_depth(x, blocksize, mode="DCR"):
     return _to_depth(*_checked(_to_depth.name, x, blocksize, mode))
 
 
-def depth_to_space(x, blocksize, mode="DCR"):
+def depth_to_space(x: Viewable, blocksize: SupportsIndex, mode: str = "DCR") -> np.ndarray:
     """Move channels of an NCHW tensor into blocks: ONNX DepthToSpace.
 
     Parameters
@@ -113,7 +115,7 @@ def depth_to_space(x, blocksize, mode="DCR"):
 
 
 @guarded
-def _checked(name, x, blocksize, mode) -> tuple[np.ndarray, int, str, str]:
+def _checked(name: str, x: Any, blocksize: Any, mode: Any) -> tuple[np.ndarray, int, str, str]:
     door = Door(name)
     array = plain_array(door, "x", x)
     if not _is_listed(array.dtype):
@@ -136,9 +138,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from onnx.reference.op_run import OpRun
 
-    def operator(kind, move):
+    def operator(kind: str, move: Callable[..., np.ndarray]) -> type:
         # The evaluator hands over the attributes' defaults; before `mode` there was nothing but DCR.
-        def _run(self, x, blocksize=None, mode=None):
+        def _run(self: Any, x: Any, blocksize: Any = None, mode: Any = None) -> tuple[np.ndarray]:
             return (move(x, blocksize, mode or "DCR"),)
 
         return type(kind, (OpRun,), {"op_domain": "", "_run": _run, "__doc__": f"ONNX {kind}, computed by s2dq."})

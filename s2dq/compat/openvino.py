@@ -4,9 +4,12 @@ Depth operators take channels first and any number of spatial axes. The batch op
 axis, the batch among them, whose entry can be nothing but 1 or 0.
 """
 
+from typing import Any, SupportsIndex
+
 import numpy as np
 
 from s2dq._layout import Layout, channels_first
+from s2dq._typing import Integers, Viewable
 from s2dq._validate import Door, guarded, show
 from s2dq.compat._adapter import Batch, Depth, Names, NamesWithBatch, plain_array
 
@@ -20,7 +23,7 @@ _to_batch = Batch(NamesWithBatch("compat.openvino.space_to_batch", x="data"), Tr
 _from_batch = Batch(NamesWithBatch("compat.openvino.batch_to_space", x="data"), False)
 
 
-def space_to_depth(data, mode, block_size=1):
+def space_to_depth(data: Viewable, mode: str, block_size: SupportsIndex = 1) -> np.ndarray:
     """Move blocks of all spatial axes into the channels: OpenVINO SpaceToDepth-1.
 
     Parameters
@@ -65,7 +68,7 @@ def space_to_depth(data, mode, block_size=1):
     return _to_depth(*_checked_depth(_to_depth.name, data, mode, block_size))
 
 
-def depth_to_space(data, mode, block_size=1):
+def depth_to_space(data: Viewable, mode: str, block_size: SupportsIndex = 1) -> np.ndarray:
     """Move channels into blocks of all spatial axes: OpenVINO DepthToSpace-1.
 
     Parameters
@@ -108,7 +111,7 @@ def depth_to_space(data, mode, block_size=1):
     return _to_space(*_checked_depth(_to_space.name, data, mode, block_size))
 
 
-def space_to_batch(data, block_shape, pads_begin, pads_end):
+def space_to_batch(data: Viewable, block_shape: Integers, pads_begin: Integers, pads_end: Integers) -> np.ndarray:
     """Move blocks into the batch: OpenVINO SpaceToBatch-2.
 
     Parameters
@@ -157,7 +160,7 @@ def space_to_batch(data, block_shape, pads_begin, pads_end):
     return _to_batch(*_checked_batch(_to_batch.name, "pads", data, block_shape, pads_begin, pads_end))
 
 
-def batch_to_space(data, block_shape, crops_begin, crops_end):
+def batch_to_space(data: Viewable, block_shape: Integers, crops_begin: Integers, crops_end: Integers) -> np.ndarray:
     """Move the batch into blocks: OpenVINO BatchToSpace-2.
 
     Parameters
@@ -201,7 +204,7 @@ def batch_to_space(data, block_shape, crops_begin, crops_end):
 
 
 @guarded
-def _checked_depth(name, data, mode, block_size) -> tuple[np.ndarray, int, Layout, str]:
+def _checked_depth(name: str, data: Any, mode: Any, block_size: Any) -> tuple[np.ndarray, int, Layout, str]:
     door = Door(name)
     array = plain_array(door, "data", data)
     if issubclass(type(mode), str):  # in capitals, too, as OpenVINO takes it
@@ -215,7 +218,9 @@ def _checked_depth(name, data, mode, block_size) -> tuple[np.ndarray, int, Layou
 
 
 @guarded
-def _checked_batch(name, margins, data, block_shape, begin, end) -> tuple[np.ndarray, tuple, tuple]:
+def _checked_batch(
+    name: str, margins: str, data: Any, block_shape: Any, begin: Any, end: Any
+) -> tuple[np.ndarray, tuple[int, ...], tuple[tuple[int, int], ...]]:
     door = Door(name)
     array = plain_array(door, "data", data)
     if array.ndim < 2:
@@ -226,7 +231,7 @@ def _checked_batch(name, margins, data, block_shape, begin, end) -> tuple[np.nda
     return array, block[1:], tuple(zip(begin, end))[1:]
 
 
-def _vector(door: Door, argument: str, value, rank: int, least: int, of_batch: int) -> tuple[int, ...]:
+def _vector(door: Door, argument: str, value: Any, rank: int, least: int, of_batch: int) -> tuple[int, ...]:
     """One integer for each axis; that of the batch is given."""
     rule = f"{rank} integers, one for each dimension of data"
     entries = door.items(argument, value, rule)

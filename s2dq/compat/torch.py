@@ -12,8 +12,9 @@ channels come second, and a batch operator leaves them whole. Team sizes are tho
 here changes PyTorch's own.
 """
 
+from collections.abc import Callable
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import torch
@@ -21,8 +22,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 import s2dq
-from s2dq._layout import LAYOUTS
-from s2dq._validate import Door, Interface, batch_sizes, depth_arguments, depth_sizes, guarded, show
+from s2dq._layout import LAYOUTS, Layout
+from s2dq._typing import Blocks, Integers, Pairs
+from s2dq._validate import DepthSizes, Door, Interface, batch_sizes, depth_arguments, depth_sizes, guarded, show
 
 __all__ = [
     "batch_to_space_nd",
@@ -54,15 +56,15 @@ STAND_INS = {1: torch.int8, 2: torch.int16, 4: torch.int32}
 class Plan(NamedTuple):
     """A checked call: what the custom operator takes besides the tensor, and the shape and format of the result."""
 
-    arguments: tuple
-    shape: tuple
+    arguments: tuple[Any, ...]
+    shape: tuple[int, ...]
     memory_format: torch.memory_format
 
 
 class TensorDoor(Door):
     """The checks of one call, for tensors, and for integers that are symbolic while a program is traced."""
 
-    def tensor(self, argument: str, value) -> Tensor:
+    def tensor(self, argument: str, value: Any) -> Tensor:
         """A dense tensor in CPU memory, or one without memory (meta, fake)."""
         if not isinstance(value, Tensor):
             self.refuse(TypeError, f"{argument} must be a torch.Tensor, not {type(value).__name__}")
@@ -80,14 +82,14 @@ class TensorDoor(Door):
             self.refuse(TypeError, f"{argument} is a dual tensor; custom operators have no forward-mode gradient")
         return value
 
-    def integer(self, argument: str, value, least: int) -> int:
+    def integer(self, argument: str, value: Any, least: int) -> int:
         if isinstance(value, torch.SymInt):  # operator.index would make a constant of it
             if value < least:
                 self.refuse(ValueError, f"{argument} must be at least {least}, not {show(value)}")
-            return value
+            return value  # type: ignore[no-any-return]  # it does what an int does
         return super().integer(argument, value, least)
 
-    def fill(self, value, dtype: torch.dtype):
+    def fill(self, value: Any, dtype: torch.dtype) -> Any:
         """A pad value as a schema takes it; that the dtype can hold it is checked here where NumPy knows the dtype."""
         if value is None or isinstance(value, (torch.SymInt, torch.SymFloat)):
             return value
@@ -104,7 +106,7 @@ class TensorDoor(Door):
                 self.refuse(ValueError, f"pad_value {show(value)} cannot be held by dtype {dtype}", error)
         return value
 
-    def plan(self, x: Tensor, arguments: tuple, shape, channels_second: bool) -> Plan:
+    def plan(self, x: Tensor, arguments: tuple[Any, ...], shape: tuple[int, ...], channels_second: bool) -> Plan:
         if all(type(extent) is int for extent in shape):
             self.size(shape, x.dtype)
         last = channels_second and _is_channels_last(x)
@@ -132,7 +134,7 @@ def _is_channels_last(x: Tensor) -> bool:
 
 
 @guarded
-def _check_pixel(name, up, input, factor) -> Plan:
+def _check_pixel(name: str, up: bool, input: Any, factor: Any) -> Plan:
     """Check a call of pixel_shuffle (`up`) or pixel_unshuffle."""
     door = TensorDoor(name)
     door.tensor("input", input)
@@ -155,8 +157,9 @@ def _check_pixel(name, up, input, factor) -> Plan:
 
 @guarded
 def _check_depth(
-    name, to_depth, x, block_size, data_format, mode, out_format, vect, channels, pairs, pad_value=None
-) -> Plan:
+    name: str, to_depth: bool, x: Any, block_size: Any, data_format: Any, mode: Any, out_format: Any, vect: Any,
+    channels: Any, pairs: Any, pad_value: Any = None,
+) -> Plan:  # fmt: skip
     """Check a call of space_to_depth (`to_depth`) or depth_to_space; `pairs` is paddings or crops."""
     door = TensorDoor(name)
     door.tensor("x", x)
@@ -168,13 +171,13 @@ def _check_depth(
         door, to_depth, x, block_size, block, source, out_format, target, lanes, logical,
         ((0, 0),) * len(block) if margins is None else margins,
     )  # fmt: skip
-    arguments = (list(block), source.name, mode, None if out_format is None else target.name, lanes, logical)
-    arguments += (_flat(margins), *((fill,) if to_depth else ()))
+    names = (source.name, mode, None if out_format is None else target.name)
+    arguments = (list(block), *names, lanes, logical, _flat(margins), *((fill,) if to_depth else ()))
     return door.plan(x, arguments, sizes.shape, source is target and source.name in CHANNELS_LAST)
 
 
 @guarded
-def _check_batch(name, to_batch, x, block_shape, pairs, pad_value=None) -> Plan:
+def _check_batch(name: str, to_batch: bool, x: Any, block_shape: Any, pairs: Any, pad_value: Any = None) -> Plan:
     """Check a call of space_to_batch_nd (`to_batch`) or batch_to_space_nd; `pairs` is paddings or crops."""
     door = TensorDoor(name)
     door.tensor("x", x)
@@ -189,7 +192,7 @@ def _check_batch(name, to_batch, x, block_shape, pairs, pad_value=None) -> Plan:
 
 
 @guarded
-def _check_pack(name, x, data_format, vect, pad_value) -> Plan:
+def _check_pack(name: str, x: Any, data_format: Any, vect: Any, pad_value: Any) -> Plan:
     """Check a call of pack_vect_c."""
     door = TensorDoor(name)
     door.tensor("x", x)
@@ -205,7 +208,7 @@ def _check_pack(name, x, data_format, vect, pad_value) -> Plan:
 
 
 @guarded
-def _check_unpack(name, x, data_format, channels) -> Plan:
+def _check_unpack(name: str, x: Any, data_format: Any, channels: Any) -> Plan:
     """Check a call of unpack_vect_c."""
     door = TensorDoor(name)
     door.tensor("x", x)
@@ -216,14 +219,16 @@ def _check_unpack(name, x, data_format, channels) -> Plan:
     return door.plan(x, (target.name, logical), sizes.shape, False)
 
 
-def _convert_sizes(door, x, source, target, lanes, logical):
+def _convert_sizes(
+    door: Door, x: Tensor, source: Layout, target: Layout, lanes: int, logical: int | None
+) -> DepthSizes:
     """A change of layout alone: space_to_depth with blocks of one."""
     margins = ((0, 0), (0, 0))
     return depth_sizes(door, True, x, 1, (1, 1), source, target.name, target, lanes, logical, margins)
 
 
 @guarded
-def _stored_fill(name, x, value):
+def _stored_fill(name: str, x: Tensor, value: Any) -> Any:
     """A pad value as an element of what `_array_of` makes of `x`."""
     if value is None or x.dtype in NUMPY_DTYPES or (type(value) is int and value == 0):
         return value
@@ -248,12 +253,12 @@ def _stored_fill(name, x, value):
 # ---- arguments of the custom operators, whose lists are flat
 
 
-def _flat(pairs):
+def _flat(pairs: Any) -> Any:
     """``[[start, end], ...]`` as a flat list."""
     return None if pairs is None else [entry for pair in pairs for entry in pair]
 
 
-def _paired(entries):
+def _paired(entries: Any) -> Any:
     """A flat list as ``[[start, end], ...]``; an odd entry at the end is left for the checks."""
     return None if entries is None else [entries[i:i + 2] for i in range(0, len(entries), 2)]
 
@@ -263,21 +268,21 @@ def _paired(entries):
 # the call as it is, and the door decides; with fullgraph=True it is what the compiler's error tells.
 
 
-def _traced_integer(argument, value):
+def _traced_integer(argument: str, value: Any) -> int:
     """An integer for a schema, which would take a bool; those of NumPy are tensors to a compiler, of unknown value."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{argument} must be an int of Python where a program is traced")
     return value
 
 
-def _traced_block(argument, value):
+def _traced_block(argument: str, value: Any) -> list[int]:
     """A list of integers."""
     if not isinstance(value, (list, tuple, range)):
         raise TypeError(f"{argument} must be a list or a tuple of integers where a program is traced")
     return [_traced_integer(argument, entry) for entry in value]
 
 
-def _traced_pairs(argument, pairs):
+def _traced_pairs(argument: str, pairs: Any) -> list[int] | None:
     """``[[start, end], ...]`` as a flat list, which does not say how long the rows were."""
     if pairs is None:
         return None
@@ -287,7 +292,9 @@ def _traced_pairs(argument, pairs):
     return [_traced_integer(argument, entry) for pair in pairs for entry in pair]
 
 
-def _traced_depth(block_size, data_format, mode, out_format, vect, channels, pairs, *pad_value):
+def _traced_depth(
+    block_size: Any, data_format: Any, mode: Any, out_format: Any, vect: Any, channels: Any, pairs: Any, *pad_value: Any
+) -> tuple[Any, ...]:
     """Arguments of a depth operator."""
     if not isinstance(block_size, (list, tuple, range)):
         block_size = [block_size] * SPATIAL_RANKS[data_format]
@@ -306,7 +313,7 @@ def _result_of(x: Tensor, plan: Plan) -> Tensor:
 
 
 @guarded
-def _allocated(name, x: Tensor, plan: Plan) -> Tensor:
+def _allocated(name: str, x: Tensor, plan: Plan) -> Tensor:
     """`_result_of` in CPU memory."""
     try:
         return _result_of(x, plan)
@@ -327,7 +334,7 @@ def _array_of(x: Tensor) -> np.ndarray:
     return np.asarray(Interface(memory | {"typestr": dtype.str}, x))
 
 
-def _move_pixels(operator, r: int, source: Tensor, target: Tensor) -> None:
+def _move_pixels(operator: Callable[..., Any], r: int, source: Tensor, target: Tensor) -> None:
     """An operator on (..., C, H, W): on all leading axes at once where one step leads through them."""
     if source.ndim > 4:
         try:
@@ -345,7 +352,7 @@ def _move_pixels(operator, r: int, source: Tensor, target: Tensor) -> None:
         operator(np.moveaxis(x, 1, -1), r, "NHWC", mode="CRD", out=np.moveaxis(out, 1, -1))
 
 
-def _run_pixel(name, up, input, factor):
+def _run_pixel(name: str, up: bool, input: Tensor, factor: int) -> Tensor:
     plan = _check_pixel(name, up, input, factor)
     out = _allocated(name, input, plan)
     if out.numel():
@@ -353,7 +360,10 @@ def _run_pixel(name, up, input, factor):
     return out
 
 
-def _run_depth(name, to_depth, x, block, data_format, mode, out_format, vect, channels, pairs, *pad_value):
+def _run_depth(
+    name: str, to_depth: bool, x: Tensor, block: list[int], data_format: Any, mode: Any, out_format: Any, vect: Any,
+    channels: Any, pairs: Any, *pad_value: Any,
+) -> Tensor:  # fmt: skip
     arguments = (block, data_format, mode, out_format, vect, channels, _paired(pairs), *pad_value)
     plan = _check_depth(name, to_depth, x, *arguments)
     out = _allocated(name, x, plan)
@@ -370,7 +380,7 @@ def _run_depth(name, to_depth, x, block, data_format, mode, out_format, vect, ch
     return out
 
 
-def _run_batch(name, to_batch, x, block, pairs, *pad_value):
+def _run_batch(name: str, to_batch: bool, x: Tensor, block: list[int], pairs: Any, *pad_value: Any) -> Tensor:
     plan = _check_batch(name, to_batch, x, block, _paired(pairs), *pad_value)
     out = _allocated(name, x, plan)
     source, target, pairs = _array_of(x), _array_of(out), _paired(pairs)
@@ -386,48 +396,54 @@ def _run_batch(name, to_batch, x, block, pairs, *pad_value):
     return out
 
 
-def _run_pack(name, x, data_format, vect, pad_value):
+def _run_pack(name: str, x: Tensor, data_format: Any, vect: Any, pad_value: Any) -> Tensor:
     out = _allocated(name, x, _check_pack(name, x, data_format, vect, pad_value))
     fill = _stored_fill(name, x, pad_value)
     s2dq.pack_vect_c(_array_of(x), data_format, vect=vect, pad_value=fill, out=_array_of(out))
     return out
 
 
-def _run_unpack(name, x, data_format, channels):
+def _run_unpack(name: str, x: Tensor, data_format: Any, channels: Any) -> Tensor:
     out = _allocated(name, x, _check_unpack(name, x, data_format, channels))
     s2dq.unpack_vect_c(_array_of(x), data_format, channels=channels, out=_array_of(out))
     return out
 
 
-def _fake_pixel(name, up, input, factor):
+def _fake_pixel(name: str, up: bool, input: Tensor, factor: int) -> Tensor:
     return _result_of(input, _check_pixel(name, up, input, factor))
 
 
-def _fake_depth(name, to_depth, x, block, data_format, mode, out_format, vect, channels, pairs, *pad_value):
+def _fake_depth(
+    name: str, to_depth: bool, x: Tensor, block: list[int], data_format: Any, mode: Any, out_format: Any, vect: Any,
+    channels: Any, pairs: Any, *pad_value: Any,
+) -> Tensor:  # fmt: skip
     arguments = (block, data_format, mode, out_format, vect, channels, _paired(pairs), *pad_value)
     return _result_of(x, _check_depth(name, to_depth, x, *arguments))
 
 
-def _fake_batch(name, to_batch, x, block, pairs, *pad_value):
+def _fake_batch(name: str, to_batch: bool, x: Tensor, block: list[int], pairs: Any, *pad_value: Any) -> Tensor:
     return _result_of(x, _check_batch(name, to_batch, x, block, _paired(pairs), *pad_value))
 
 
-def _fake_pack(name, x, data_format, vect, pad_value):
+def _fake_pack(name: str, x: Tensor, data_format: Any, vect: Any, pad_value: Any) -> Tensor:
     return _result_of(x, _check_pack(name, x, data_format, vect, pad_value))
 
 
-def _fake_unpack(name, x, data_format, channels):
+def _fake_unpack(name: str, x: Tensor, data_format: Any, channels: Any) -> Tensor:
     return _result_of(x, _check_unpack(name, x, data_format, channels))
 
 
 # ---- gradients: each operator moves every element once, so its transpose is its inverse
 
 
-def _back_pixel(up, grad, input_shape, factor):
+def _back_pixel(up: bool, grad: Tensor, input_shape: torch.Size, factor: int) -> Tensor:
     return (torch.ops.s2dq.pixel_unshuffle if up else torch.ops.s2dq.pixel_shuffle)(grad, factor)
 
 
-def _back_depth(to_depth, grad, x_shape, block, data_format, mode, out_format, vect, channels, pairs, *pad_value):
+def _back_depth(
+    to_depth: bool, grad: Tensor, x_shape: torch.Size, block: list[int], data_format: Any, mode: Any, out_format: Any,
+    vect: Any, channels: Any, pairs: Any, *pad_value: Any,
+) -> Tensor:  # fmt: skip
     source, target = LAYOUTS[data_format], LAYOUTS[out_format or data_format]
     lanes = x_shape[-1] if source.packed else 4
     if lanes == 0:  # no element, and no word that could be packed
@@ -446,15 +462,17 @@ def _back_depth(to_depth, grad, x_shape, block, data_format, mode, out_format, v
     return torch.ops.s2dq.depth_to_space(grad, block, target.name, mode, source.name, lanes, known, pairs)
 
 
-def _back_batch(to_batch, grad, x_shape, block, pairs, *pad_value):
+def _back_batch(
+    to_batch: bool, grad: Tensor, x_shape: torch.Size, block: list[int], pairs: Any, *pad_value: Any
+) -> Tensor:
     return (torch.ops.s2dq.batch_to_space_nd if to_batch else torch.ops.s2dq.space_to_batch_nd)(grad, block, pairs)
 
 
-def _back_pack(grad, x_shape, data_format, vect, pad_value):
+def _back_pack(grad: Tensor, x_shape: torch.Size, data_format: Any, vect: Any, pad_value: Any) -> Tensor:
     return torch.ops.s2dq.unpack_vect_c(grad, data_format, x_shape[LAYOUTS[data_format].axes.index("c")])
 
 
-def _back_unpack(grad, x_shape, data_format, channels):
+def _back_unpack(grad: Tensor, x_shape: torch.Size, data_format: Any, channels: Any) -> Tensor:
     if x_shape[-1] == 0:  # no element, and no word that could be packed
         return grad.new_zeros(x_shape)
     return torch.ops.s2dq.pack_vect_c(grad, data_format, x_shape[-1])
@@ -476,27 +494,29 @@ SCHEMAS = {
 }
 
 
-def _define(name, run, fake, back, *direction):
+def _define(
+    name: str, run: Callable[..., Tensor], fake: Callable[..., Tensor], back: Callable[..., Tensor], *direction: bool
+) -> None:
     """Define the custom operator `name`; `direction` is the first argument of the functions a pair of them shares."""
     batch_axis = 0 if name.startswith("pixel") else 1  # of vmap: batch operators keep what lies inside of N together
 
-    def differentiate(ctx, grad):
+    def differentiate(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         return (back(*direction, grad, ctx.shape, *ctx.arguments), *(None for _ in ctx.arguments))
 
-    def remember(ctx, inputs, output):
+    def remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.shape, ctx.arguments = inputs[0].shape, inputs[1:]
 
-    def batched(info, in_dims, x, *arguments):
+    def batched(info: Any, in_dims: tuple[int, ...], x: Tensor, *arguments: Any) -> tuple[Tensor, int]:
         x = x.movedim(in_dims[0], batch_axis)
         if batch_axis == 0:
             return made(x, *arguments), 0
         out = made(x.flatten(0, 1), *arguments)
         return out.unflatten(0, (-1, info.batch_size)), 1
 
-    def kernel(x, *arguments):
+    def kernel(x: Tensor, *arguments: Any) -> Tensor:
         return run(name, *direction, x, *arguments, *defaults[len(arguments):])
 
-    def fake_kernel(x, *arguments):
+    def fake_kernel(x: Tensor, *arguments: Any) -> Tensor:
         return fake(name, *direction, x, *arguments, *defaults[len(arguments):])
 
     schema = f"({SCHEMAS[name]}) -> Tensor"
@@ -521,7 +541,7 @@ _define("unpack_vect_c", _run_unpack, _fake_unpack, _back_unpack)
 # ---- the functions
 
 
-def pixel_shuffle(input, upscale_factor):
+def pixel_shuffle(input: Tensor, upscale_factor: SupportsIndex) -> Tensor:
     """Rearrange (..., C*r*r, H, W) to (..., C, H*r, W*r): ``torch.nn.functional.pixel_shuffle``.
 
     In every plane
@@ -583,7 +603,7 @@ def pixel_shuffle(input, upscale_factor):
     return torch.ops.s2dq.pixel_shuffle(input, factor)
 
 
-def pixel_unshuffle(input, downscale_factor):
+def pixel_unshuffle(input: Tensor, downscale_factor: SupportsIndex) -> Tensor:
     """Rearrange (..., C, H*r, W*r) to (..., C*r*r, H, W): ``torch.nn.functional.pixel_unshuffle``.
 
     In every plane
@@ -646,9 +666,10 @@ def pixel_unshuffle(input, downscale_factor):
 
 
 def space_to_depth(
-    x, block_size, data_format="NHWC", *, mode="DCR", out_format=None, vect=4, channels=None, paddings=None,
-    pad_value=None,
-):  # fmt: skip
+    x: Tensor, block_size: Blocks, data_format: str = "NHWC", *, mode: str = "DCR", out_format: str | None = None,
+    vect: SupportsIndex = 4, channels: SupportsIndex | None = None, paddings: Pairs | None = None,
+    pad_value: Any = None,
+) -> Tensor:  # fmt: skip
     """Move spatial blocks of a tensor into the channel dimension: `s2dq.space_to_depth` for tensors.
 
     For NHWC and DCR
@@ -727,8 +748,9 @@ def space_to_depth(
 
 
 def depth_to_space(
-    x, block_size, data_format="NHWC", *, mode="DCR", out_format=None, vect=4, channels=None, crops=None
-):
+    x: Tensor, block_size: Blocks, data_format: str = "NHWC", *, mode: str = "DCR", out_format: str | None = None,
+    vect: SupportsIndex = 4, channels: SupportsIndex | None = None, crops: Pairs | None = None,
+) -> Tensor:  # fmt: skip
     """Move channels of a tensor out into spatial blocks: `s2dq.depth_to_space` for tensors.
 
     For NHWC and DCR
@@ -797,7 +819,7 @@ def depth_to_space(
     return torch.ops.s2dq.depth_to_space(x, *arguments)
 
 
-def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
+def space_to_batch_nd(x: Tensor, block_shape: Integers, paddings: Pairs, *, pad_value: Any = None) -> Tensor:
     """Move spatial blocks of a tensor into the batch, padding first: `s2dq.space_to_batch_nd` for tensors.
 
     For two block axes
@@ -862,7 +884,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
     return torch.ops.s2dq.space_to_batch_nd(x, *arguments)
 
 
-def batch_to_space_nd(x, block_shape, crops):
+def batch_to_space_nd(x: Tensor, block_shape: Integers, crops: Pairs) -> Tensor:
     """Move batch entries of a tensor back into spatial blocks, then crop: `s2dq.batch_to_space_nd` for tensors.
 
     For two block axes, before the crops,
@@ -920,7 +942,7 @@ def batch_to_space_nd(x, block_shape, crops):
     return torch.ops.s2dq.batch_to_space_nd(x, *arguments)
 
 
-def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0):
+def pack_vect_c(x: Tensor, data_format: str = "NCHW", *, vect: SupportsIndex = 4, pad_value: Any = 0) -> Tensor:
     """Pack channels of a tensor into words of `vect` lanes: `s2dq.pack_vect_c` for tensors.
 
         out[n, c // V, h, w, c % V] = x[n, c, h, w]
@@ -979,7 +1001,7 @@ def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0):
     return torch.ops.s2dq.pack_vect_c(x, *arguments)
 
 
-def unpack_vect_c(x, data_format="NCHW", *, channels=None):
+def unpack_vect_c(x: Tensor, data_format: str = "NCHW", *, channels: SupportsIndex | None = None) -> Tensor:
     """Unpack words of channels of a tensor, the inverse of `pack_vect_c`: `s2dq.unpack_vect_c` for tensors.
 
         out[n, c, h, w] = x[n, c // V, h, w, c % V]        0 <= c < channels

@@ -13,11 +13,17 @@ counts, fresh results and results written into an existing array apart. A librar
 the same at every call, counts as one that writes into an existing array.
 """
 
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
+
+import numpy as np
+
+from ..timing import Call
 
 # What has to be installed for a peer, alternatives in order.
-DISTRIBUTIONS = {
+DISTRIBUTIONS: dict[str, list[tuple[str, ...]]] = {
     "numpy": [("numpy",)],
     "torch": [("torch",)],
     "tensorflow": [("tensorflow", "tensorflow-cpu", "tensorflow-intel")],
@@ -33,38 +39,39 @@ PREPROCESSING_ALONE = ("opencv",)
 REARRANGING_ALONE = ("tensorflow", "litert", "onnxruntime")  # what they have for lookups, OpenVINO has, too
 
 
-def serves(name, operator):
+def serves(name: str, operator: str) -> bool:
     """Whether a peer is asked for cases of this operator."""
     return name not in (REARRANGING_ALONE if operator == "preprocess" else PREPROCESSING_ALONE)
 
 
-def load(name):
+def load(name: str) -> ModuleType:
     """The module of a peer; `s2dq` itself is there, too."""
     return import_module(f".{name}", __name__)
 
 
-def versions(name):
+def versions(name: str) -> dict[str, str] | None:
     """`{distribution: version}` of a peer, or None if it is not installed here."""
     found = [next(((one, number) for one in alternatives if (number := version_of(one))), None)
              for alternatives in DISTRIBUTIONS[name]]
-    return dict(found) if all(found) else None
+    return None if None in found else dict(one for one in found if one)
 
 
-def version_of(distribution):
+def version_of(distribution: str) -> str | None:
     try:
         return version(distribution)
     except PackageNotFoundError:
         return None
 
 
-def signed(x):
+def signed(x: np.ndarray) -> np.ndarray:
     """`x`, its 16-bit unsigned integers read as signed ones: some libraries have no others, and bits just move."""
     return x.view("int16") if x.dtype == "uint16" else x
 
 
-def those_that_work(*builders):
+def those_that_work(*builders: Callable[[], Iterable[Call]]) -> list[Call]:
     """The calls of the builders that do not raise; what the first one raised if all do."""
-    found, errors = [], []
+    found: list[Call] = []
+    errors = []
     for build in builders:
         try:
             found += build()

@@ -1,12 +1,19 @@
 """JAX: jnp.reshape and transpose, and indexing for lookups, compiled by XLA for the CPU."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from ..recipe import Lookup, Move, Pad, Reverse, recipe, slices_to_join, window
+from ..cases import Case
+from ..recipe import Lookup, Move, Pad, Reverse, Steps, recipe, slices_to_join, window
 from ..timing import Call
 
+if TYPE_CHECKING:  # set_up imports
+    import jax
+    import jax.numpy as jnp
 
-def set_up(threads):
+
+def set_up(threads: int) -> None:
     """XLA takes the number of threads from the CPUs that the process may use."""
     global jax, jnp
     import jax
@@ -16,7 +23,7 @@ def set_up(threads):
     jax.config.update("jax_platforms", "cpu")
 
 
-def calls(case, x):
+def calls(case: Case, x: Any) -> list[Call]:
     steps, array = recipe(case), jax.device_put(x)
     programs = {"transpose": lambda x: run(steps, x)}
     joined = slices_to_join(case)
@@ -29,7 +36,7 @@ def calls(case, x):
     return found
 
 
-def run(steps, x):
+def run(steps: Steps, x: Any) -> Any:
     for step in steps:
         if isinstance(step, Pad):
             x = jnp.pad(x, step.margins, constant_values=step.value)
@@ -44,7 +51,7 @@ def run(steps, x):
     return x
 
 
-def look_up(step, x):
+def look_up(step: Any, x: Any) -> Any:
     if step.is_flip:
         return jax.lax.bitcast_convert_type(x ^ 128, step.tables.dtype)
     levels = x.astype("int32")

@@ -3,19 +3,28 @@
 The models are written with the schema that comes with LiteRT, so that TensorFlow is not needed.
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from ..recipe import Move, Pad, cropped_shape, formats, padded_shape, recipe
+from ..cases import Case
+from ..recipe import Move, Pad, Shape, cropped_shape, formats, padded_shape, recipe
 from ..timing import Call
 from . import signed, those_that_work
+
+if TYPE_CHECKING:  # set_up imports
+    import flatbuffers
+    from ai_edge_litert import schema_py_generated as schema
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 TYPES = {"int8": "INT8", "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "int64": "INT64",
          "float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64"}
 RESOLVERS = {"XNNPACK": "AUTO", "built in": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
-settings = {}
+settings: dict[str, Any] = {}
 
 
-def set_up(threads):
+def set_up(threads: int) -> None:
     global Interpreter, OpResolverType, flatbuffers, schema
     import flatbuffers
     from ai_edge_litert import schema_py_generated as schema
@@ -24,7 +33,7 @@ def set_up(threads):
     settings["num_threads"] = threads
 
 
-def calls(case, x):
+def calls(case: Case, x: Any) -> list[Call]:
     x = signed(x)
     builders = [lambda resolver=resolver: model_calls("TRANSPOSE", recipe_model(case, x), x, resolver)
                 for resolver in RESOLVERS]
@@ -34,7 +43,7 @@ def calls(case, x):
     return those_that_work(*builders)
 
 
-def model_calls(label, model, x, resolver):
+def model_calls(label: str, model: Any, x: Any, resolver: str) -> list[Call]:
     interpreter = Interpreter(model_content=model.to_bytes(), **settings,
                               experimental_op_resolver_type=OpResolverType[RESOLVERS[resolver]])
     interpreter.allocate_tensors()
@@ -48,14 +57,14 @@ def model_calls(label, model, x, resolver):
 class Model:
     """A model with one input and a chain of operators; each adds its output."""
 
-    def __init__(self, x, zero_point=0):
+    def __init__(self, x: Any, zero_point: int = 0) -> None:
         self.model = schema.ModelT(version=3, operatorCodes=[], buffers=[schema.BufferT()], subgraphs=[])
         self.graph = schema.SubGraphT(tensors=[], operators=[], inputs=[0], outputs=[0])
         self.model.subgraphs.append(self.graph)
         self.type, self.zero_point = getattr(schema.TensorType, TYPES[str(x.dtype)]), zero_point
         self.last = self.tensor(x.shape, self.type)
 
-    def tensor(self, shape, kind, data=None):
+    def tensor(self, shape: Sequence[int], kind: Any, data: np.ndarray | None = None) -> int:
         """Add a tensor, with its values if they are constant, and return its number."""
         number = 0
         if data is not None:
@@ -68,11 +77,11 @@ class Model:
                                                  name=f"t{len(self.graph.tensors)}", hasRank=True))
         return len(self.graph.tensors) - 1
 
-    def constant(self, values):
-        values = np.int32(values)
+    def constant(self, values: Any) -> int:
+        values = np.array(values, np.int32)
         return self.tensor(values.shape, schema.TensorType.INT32, values)
 
-    def add(self, kind, options, inputs, shape, **values):
+    def add(self, kind: str, options: str, inputs: list[Any], shape: Sequence[int], **values: Any) -> None:
         """Add an operator that takes the last tensor and these."""
         code = getattr(schema.BuiltinOperator, kind)
         operator_code = schema.OperatorCodeT(deprecatedBuiltinCode=min(code, 127), builtinCode=code, version=1)
@@ -84,13 +93,13 @@ class Model:
             builtinOptions=getattr(schema, options + "T")(**values)))
         self.last, self.graph.outputs = output, [output]
 
-    def to_bytes(self):
+    def to_bytes(self) -> bytes:
         builder = flatbuffers.Builder(1024)
         builder.Finish(self.model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
 
 
-def recipe_model(case, x):
+def recipe_model(case: Case, x: Any) -> Model:
     model, shape = Model(x), x.shape
     for step in recipe(case):
         if isinstance(step, Pad):
@@ -103,16 +112,16 @@ def recipe_model(case, x):
             reshape(model, step.shape)
             shape = step.shape
         else:
-            starts, shape = np.int32(step.margins)[:, 0], cropped_shape(step, shape)
+            starts, shape = np.array(step.margins, np.int32)[:, 0], cropped_shape(step, shape)
             model.add("SLICE", "SliceOptions", [model.constant(starts), model.constant(shape)], shape)
     return model
 
 
-def reshape(model, shape):
+def reshape(model: Model, shape: Shape) -> None:
     model.add("RESHAPE", "ReshapeOptions", [model.constant(shape)], shape, newShape=list(shape))
 
 
-def native_model(case, x):
+def native_model(case: Case, x: Any) -> Model | None:
     """The operator itself, or None: NHWC and DCR alone."""
     arguments = case.arguments
     if case.operator in ("space_to_batch_nd", "batch_to_space_nd"):

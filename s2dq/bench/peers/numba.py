@@ -7,13 +7,16 @@ up on the way.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from s2dq import reference
 
+from ..cases import Case
 from ..recipe import (
     DIMS,
     RANK,
@@ -30,17 +33,20 @@ from ..recipe import (
 )
 from ..timing import Call
 
+if TYPE_CHECKING:  # set_up imports
+    import numba
+
 CONSTANTS = {*range(9), 16, 32, 128}
 
 
-def set_up(threads):
+def set_up(threads: int) -> None:
     global numba
     import numba
 
     numba.set_num_threads(threads)
 
 
-def calls(case, x):
+def calls(case: Case, x: Any) -> list[Call]:
     if case.operator == "preprocess":
         return preprocess_calls(case, x)
     nest = batch_nest(case) if "block_shape" in case.arguments else depth_nest(case)
@@ -52,7 +58,7 @@ def calls(case, x):
     return nest_calls(nest, {"x": views[0], "target": views[1], "fill": fill}, out)
 
 
-def preprocess_calls(case, x):
+def preprocess_calls(case: Case, x: Any) -> list[Call]:
     """As space_to_depth, every byte looked up; first comes a result that is all padding, where there is any."""
     nest = depth_nest(as_space_to_depth(case))
     step = next(step for step in recipe(case) if isinstance(step, Lookup))
@@ -72,26 +78,27 @@ def preprocess_calls(case, x):
 class Nest:
     """Loops over `extents`, in either order; names of `coordinates` are bound as soon as their loops are open."""
 
-    extents: dict  # loop: extent
-    coordinates: dict  # name: (loops it needs, expression, extent if it may lie outside or None)
+    extents: dict[str, int]  # loop: extent
+    # By name: the loops it needs, its expression, and its extent if it may lie outside.
+    coordinates: dict[str, tuple[set[str], str, int | None]]
     source: str  # index expressions
     target: str
-    input_order: list
-    result_order: list
+    input_order: list[str]
+    result_order: list[str]
     is_filled: bool
     value: str = ""  # what is made of the element, if it changes
     fill: str = "fill"
 
 
-def nest_calls(nest, arrays, out):
+def nest_calls(nest: Nest, arrays: dict[str, Any], out: Any) -> list[Call]:
     """A call for either order; `arrays` are the arguments x, target, fill and what else there is."""
     orders = {"result's order": nest.result_order, "input's order": nest.input_order}
     return [nest_call(label, program(nest, order, arrays), arrays, out) for label, order in orders.items()]
 
 
-def nest_call(label, text, arrays, out):
+def nest_call(label: str, text: str, arrays: dict[str, Any], out: Any) -> Call:
     text, extents = with_arguments(text)
-    scope = {}
+    scope: dict[str, Any] = {}
     exec(text, scope)
     names = {"function": numba.njit(scope["function"]), "out": out, **arrays, **extents}
     statement = f"function({', '.join([*arrays, *extents])})"
@@ -99,7 +106,7 @@ def nest_call(label, text, arrays, out):
     return Call(label, statement, [names], fresh=False)
 
 
-def with_arguments(text):
+def with_arguments(text: str) -> tuple[str, dict[str, int]]:
     """The source text with its larger numbers as arguments, and their values."""
     numbers = sorted({int(number) for number in re.findall(r"\b\d+\b", text)} - CONSTANTS)
     extents = {f"e{number}": number for number in numbers}
@@ -107,7 +114,7 @@ def with_arguments(text):
     return text.replace("):", f"{''.join(f', {name}' for name in extents)}):", 1), extents
 
 
-def program(nest, order, parameters):
+def program(nest: Nest, order: list[str], parameters: Iterable[str]) -> str:
     """The source text of the function."""
     lines = [f"def function({', '.join(parameters)}):"]
     if nest.is_filled:
@@ -128,7 +135,7 @@ def program(nest, order, parameters):
     return "\n".join(lines)
 
 
-def radix(names, extents):
+def radix(names: list[str], extents: dict[str, int]) -> str:
     """The flat index of nested names: "((a) * 3 + b) * 4 + c"."""
     index = "0"
     for name in names:
@@ -136,7 +143,7 @@ def radix(names, extents):
     return index
 
 
-def depth_nest(case):
+def depth_nest(case: Case) -> Nest:
     source, target, vect = formats(case)
     to_depth = case.operator != "depth_to_space"
     axes = DIMS[RANK[source]]
@@ -174,7 +181,10 @@ def depth_nest(case):
     return Nest(extents, coordinates, source_index, target_index, input_order, result_order, is_filled)
 
 
-def side(layout, channel, count, lanes, is_aligned, is_space, extents, space):
+def side(
+    layout: str, channel: list[str], count: int, lanes: int, is_aligned: bool, is_space: bool, extents: dict[str, int],
+    space: dict[str, int],
+) -> tuple[str, list[str]]:  # fmt: skip
     """(flat index, loops in order) of one side; `channel` are the loops that make the channel's index."""
     sizes = space if is_space else {axis.lower(): extents[axis.lower()] for axis in space}
     spatial = [loop for axis in space for loop in ([axis.lower(), f"b{axis.lower()}"] if is_space else [axis.lower()])]
@@ -194,7 +204,7 @@ def side(layout, channel, count, lanes, is_aligned, is_space, extents, space):
     return ", ".join(parts), order
 
 
-def batch_nest(case):
+def batch_nest(case: Case) -> Nest:
     block = case.arguments["block_shape"]
     to_batch = case.operator == "space_to_batch_nd"
     margins = case.arguments["paddings" if to_batch else "crops"]

@@ -4,14 +4,18 @@ Frames are looked up by `take`, one channel after the other if each has its tabl
 bit, by an exclusive or, in one pass with the transpose.
 """
 
+from typing import Any
+
 import numpy as np
 
+from ..cases import Case
 from ..recipe import (
     Crop,
     Lookup,
     Move,
     Pad,
     Reverse,
+    Steps,
     is_one_transpose,
     offsets,
     padded_shape,
@@ -23,11 +27,11 @@ from ..recipe import (
 from ..timing import Call
 
 
-def set_up(threads):
+def set_up(threads: int) -> None:
     """NumPy moves data with one thread."""
 
 
-def calls(case, x):
+def calls(case: Case, x: Any) -> list[Call]:
     steps = recipe(case)
     found = [transpose(steps, x)]
     out = np.empty(result_shape(steps, x.shape), result_dtype(steps, x.dtype))
@@ -39,7 +43,7 @@ def calls(case, x):
     return found
 
 
-def transpose(steps, x):
+def transpose(steps: Steps, x: Any) -> Call:
     if is_one_transpose(steps):
         names = {"x": x, "split": steps[0].split, "order": steps[0].order, "shape": steps[0].shape}
         names["copied"] = np.ascontiguousarray
@@ -48,7 +52,7 @@ def transpose(steps, x):
     return Call("transpose", "run(steps, x)", [{"run": run, "steps": steps, "x": x}], fresh=True)
 
 
-def run(steps, x):
+def run(steps: Steps, x: Any) -> Any:
     """The recipe as a chain of NumPy calls; the result is contiguous and new."""
     source = x
     for step in steps:
@@ -67,7 +71,7 @@ def run(steps, x):
     return x.copy() if np.may_share_memory(x, source) or not x.flags.c_contiguous else x
 
 
-def assignment(label, steps, x, out):
+def assignment(label: str, steps: Steps, x: Any, out: Any) -> Call:
     """One assignment to a view of `out`, where the case is one transpose."""
     if len(steps) > 1 or not isinstance(steps[0], Move):
         return staged(label, steps, x, out, per_offset=False)
@@ -77,7 +81,7 @@ def assignment(label, steps, x, out):
     return Call(label, "copyto(out.reshape(transposed), x.reshape(split).transpose(order))", [names], fresh=False)
 
 
-def flip(step, x, out):
+def flip(step: Any, x: Any, out: Any) -> Call:
     """The top bit on the way to its place."""
     names = {"xor": np.bitwise_xor, "x": x, "out": out, "split": step.split, "order": step.order, "uint8": np.uint8,
              "transposed": step.transposed}
@@ -85,15 +89,16 @@ def flip(step, x, out):
     return Call("exclusive or", statement, [names], fresh=False)
 
 
-def staged(label, steps, x, out, per_offset):
+def staged(label: str, steps: Steps, x: Any, out: Any, per_offset: bool) -> Call:
     """The steps one after the other, what lies between in arrays made beforehand."""
     names = {"run_stages": run_stages, "stages": stages_of(steps, x, per_offset), "x": x, "out": out}
     return Call(label, "run_stages(stages, x, out)", [names], fresh=False)
 
 
-def stages_of(steps, x, per_offset):
+def stages_of(steps: Steps, x: Any, per_offset: bool) -> list[tuple[Any, Any, Any]]:
     """(step, indices, buffer) of each step; the last one writes into `out` and has no buffer."""
-    stages, given = [], x
+    stages: list[tuple[Any, Any, Any]] = []
+    given = x
     for step in steps:
         indices = None
         if isinstance(step, Pad):
@@ -115,7 +120,7 @@ def stages_of(steps, x, per_offset):
     return stages
 
 
-def run_stages(stages, x, out):
+def run_stages(stages: Any, x: Any, out: Any) -> None:
     for step, indices, buffer in stages:
         target = out if buffer is None else buffer
         if isinstance(step, Pad):
@@ -133,7 +138,7 @@ def run_stages(stages, x, out):
         x = target
 
 
-def look_up(step, x, out):
+def look_up(step: Any, x: Any, out: Any) -> Any:
     if step.is_flip:
         np.bitwise_xor(x, 128, out=out.view(np.uint8))
     elif len(step.tables) == 1:

@@ -1,15 +1,23 @@
 """ONNX Runtime: SpaceToDepth and DepthToSpace on NCHW, Transpose for everything; plain and with bound buffers."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from ..cases import Case
 from ..recipe import Move, Pad, cropped_shape, formats, padded_shape, recipe
 from ..timing import Call
 from . import those_that_work
 
+if TYPE_CHECKING:  # set_up imports
+    import onnxruntime as ort
+    from onnx import helper
+
 OPSET, OPSET_WITH_MODE = 17, 28
+settings: Any  # of sessions
 
 
-def set_up(threads):
+def set_up(threads: int) -> None:
     global helper, ort, settings
     import onnxruntime as ort
     from onnx import helper
@@ -20,7 +28,7 @@ def set_up(threads):
     settings.log_severity_level = 3
 
 
-def calls(case, x):
+def calls(case: Case, x: Any) -> list[Call]:
     native = native_node(case)
     builders = [lambda: session_calls("Transpose", *recipe_nodes(case, x), x)]
     if native:
@@ -30,7 +38,7 @@ def calls(case, x):
     return those_that_work(*builders)
 
 
-def session_calls(label, nodes, constants, x, opset=OPSET):
+def session_calls(label: str, nodes: list[Any], constants: list[Any], x: Any, opset: int = OPSET) -> list[Call]:
     dtype = helper.np_dtype_to_tensor_dtype(x.dtype)
     graph = helper.make_graph(nodes, "case", [helper.make_tensor_value_info("x", dtype, x.shape)],
                               [helper.make_tensor_value_info("y", dtype, None)], constants)
@@ -47,7 +55,7 @@ def session_calls(label, nodes, constants, x, opset=OPSET):
             Call(f"{label}, bound", "run(binding)", [bound], fresh=False, to_numpy=lambda out: out.numpy())]
 
 
-def native_node(case):
+def native_node(case: Case) -> Any:
     """The operator itself, for a case that is just that."""
     names = {"space_to_depth": "SpaceToDepth", "depth_to_space": "DepthToSpace"}
     if case.operator not in names or set(case.arguments) - {"block_size", "data_format", "mode"}:
@@ -61,34 +69,40 @@ def native_node(case):
     return helper.make_node(names[case.operator], ["x"], ["y"], **attributes)
 
 
-def recipe_nodes(case, x):
-    """The recipe as nodes and their constants."""
-    nodes, constants, shape, name = [], [], x.shape, "x"
+def integers(values: Any) -> np.ndarray:
+    return np.array(values, np.int64)
 
-    def constant(values):
+
+def recipe_nodes(case: Case, x: Any) -> tuple[list[Any], list[Any]]:
+    """The recipe as nodes and their constants."""
+    nodes: list[Any] = []
+    constants: list[Any] = []
+    shape, name = x.shape, "x"
+
+    def constant(values: Any) -> str:
         values = np.atleast_1d(values)
         dtype = helper.np_dtype_to_tensor_dtype(values.dtype)
         constants.append(helper.make_tensor(f"c{len(constants)}", dtype, values.shape, values.tobytes(), raw=True))
-        return constants[-1].name
+        return str(constants[-1].name)
 
-    def add(kind, inputs, **attributes):
+    def add(kind: str, inputs: list[Any], **attributes: Any) -> str:
         nodes.append(helper.make_node(kind, [name, *inputs], [f"t{len(nodes)}"], **attributes))
-        return nodes[-1].output[0]
+        return str(nodes[-1].output[0])
 
     for step in recipe(case):
         if isinstance(step, Pad):
-            margins = np.int64(step.margins).T.ravel()
+            margins = integers(step.margins).T.ravel()
             name = add("Pad", [constant(margins), constant(x.dtype.type([step.value]))])
             shape = padded_shape(step, shape)
         elif isinstance(step, Move):
-            name = add("Reshape", [constant(np.int64(step.split))])
+            name = add("Reshape", [constant(integers(step.split))])
             name = add("Transpose", [], perm=step.order)
-            name = add("Reshape", [constant(np.int64(step.shape))])
+            name = add("Reshape", [constant(integers(step.shape))])
             shape = step.shape
         else:
-            starts = np.int64(step.margins)[:, 0]
+            starts = integers(step.margins)[:, 0]
             shape = cropped_shape(step, shape)
-            name = add("Slice", [constant(starts), constant(starts + np.int64(shape)),
+            name = add("Slice", [constant(starts), constant(starts + integers(shape)),
                                  constant(np.arange(len(shape), dtype=np.int64))])
     nodes[-1].output[0] = "y"
     return nodes, constants

@@ -1,20 +1,26 @@
 """OpenCV: cvtColor, copyMakeBorder and LUT for frames; the rearranging is left to NumPy, or to split for planes."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from ..recipe import Lookup, Move, Pad, Reverse, padded_shape, recipe, result_shape
+from ..cases import Case
+from ..recipe import Lookup, Move, Pad, Reverse, Steps, padded_shape, recipe, result_shape
 from ..timing import Call
 from .numpy import run_stages, stages_of
 
+if TYPE_CHECKING:  # set_up imports
+    import cv2
 
-def set_up(threads):
+
+def set_up(threads: int) -> None:
     global cv2
     import cv2
 
     cv2.setNumThreads(threads)
 
 
-def calls(case, x):
+def calls(case: Case, x: Any) -> list[Call]:
     steps = recipe(case)
     cut = next(place for place, step in enumerate(steps) if isinstance(step, Lookup)) + 1
     stages, given = [], x
@@ -38,31 +44,31 @@ def calls(case, x):
     return found
 
 
-def run(stages, x):
+def run(stages: Any, x: Any) -> Any:
     for function, step, buffer in stages:
         function(step, x, buffer)
         x = buffer
     return x
 
 
-def is_split(steps, x, out):
+def is_split(steps: Steps, x: Any, out: Any) -> bool:
     """Whether one frame of interleaved channels becomes planes, and nothing else moves."""
     return (len(steps) == 1 and isinstance(steps[0], Move) and len(out) == 1 and out.ndim == 4
             and out.shape[1] == x.shape[-1])
 
 
-def reverse(step, x, out):
+def reverse(step: Any, x: Any, out: Any) -> None:
     """BGR to RGB, all frames as one tall picture."""
     cv2.cvtColor(as_picture(x), cv2.COLOR_BGR2RGB, dst=as_picture(out))
 
 
-def pad(step, x, out):
+def pad(step: Any, x: Any, out: Any) -> None:
     (top, bottom), (left, right) = step.margins[1:3]
     for frame, canvas in zip(x, out, strict=True):
         cv2.copyMakeBorder(frame, top, bottom, left, right, cv2.BORDER_CONSTANT, dst=canvas, value=[step.value] * 4)
 
 
-def look_up(step, x, out):
+def look_up(step: Any, x: Any, out: Any) -> None:
     if step.axis == 3:
         tables = np.broadcast_to(step.tables, (x.shape[-1], 256)) if len(step.tables) > 1 else step.tables
         cv2.LUT(as_picture(x), np.ascontiguousarray(tables.T)[np.newaxis], dst=as_picture(out))
@@ -72,7 +78,7 @@ def look_up(step, x, out):
             cv2.LUT(plane, step.tables[channel % len(step.tables)], dst=out[number, channel])
 
 
-def as_picture(x):
+def as_picture(x: Any) -> Any:
     return x.reshape(-1, *x.shape[2:])
 
 

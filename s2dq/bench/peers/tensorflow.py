@@ -1,13 +1,20 @@
 """TensorFlow: its own operators where its CPU kernels take them, transpose for everything; eager and tf.function."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from ..recipe import Move, Pad, formats, recipe, window
+from ..cases import Case
+from ..recipe import Move, Pad, Steps, formats, recipe, window
 from ..timing import Call
 from . import signed
 
+if TYPE_CHECKING:  # set_up imports
+    import tensorflow as tf
 
-def set_up(threads):
+
+def set_up(threads: int) -> None:
     global tf
     import tensorflow as tf
 
@@ -15,7 +22,7 @@ def set_up(threads):
     tf.config.threading.set_inter_op_parallelism_threads(threads)
 
 
-def calls(case, x):
+def calls(case: Case, x: Any) -> list[Call]:
     steps, tensor = recipe(case), tf.constant(signed(x))
     found = []
     programs = {"transpose": lambda x: run(steps, x)}
@@ -29,7 +36,7 @@ def calls(case, x):
     return found
 
 
-def run(steps, x):
+def run(steps: Steps, x: Any) -> Any:
     for step in steps:
         if isinstance(step, Pad):
             x = tf.pad(x, step.margins, constant_values=step.value)
@@ -40,7 +47,7 @@ def run(steps, x):
     return x
 
 
-def native_program(case):
+def native_program(case: Case) -> Callable[[Any], Any] | None:
     """tf.nn.space_to_depth and its relatives, or None: the CPU has NHWC and DCR alone, and pads with zeros."""
     arguments = case.arguments
     if arguments.get("pad_value"):
@@ -60,7 +67,7 @@ def native_program(case):
         is_padded = any(map(any, margins))
         return lambda x: operator(tf.pad(x, margins) if is_padded else x, block)
 
-    def program(x):
+    def program(x: Any) -> Any:
         result = operator(x, block)
         if any(map(any, margins)):
             result = result[tuple(slice(start, extent - end)
@@ -70,5 +77,5 @@ def native_program(case):
     return program
 
 
-def to_numpy(tensor):
+def to_numpy(tensor: Any) -> np.ndarray:
     return np.asarray(tensor.numpy())

@@ -1,11 +1,21 @@
 """PyTorch: pixel_shuffle and pixel_unshuffle, joined slices, permute for everything, and take for lookups."""
 
-from ..recipe import Lookup, Move, Pad, Reverse, is_one_transpose, offsets, recipe, slices_to_join, window
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..cases import Case
+from ..recipe import Lookup, Move, Pad, Reverse, Steps, is_one_transpose, offsets, recipe, slices_to_join, window
 from ..timing import Call
 from . import signed
 
+if TYPE_CHECKING:  # set_up imports
+    import torch
+    import torch.nn.functional as F
 
-def set_up(threads):
+
+def set_up(threads: int) -> None:
     global F, torch
     import torch
     import torch.nn.functional as F
@@ -14,7 +24,7 @@ def set_up(threads):
     torch.set_grad_enabled(False)
 
 
-def calls(case, x):
+def calls(case: Case, x: Any) -> list[Call]:
     steps, tensor = recipe(case), torch.from_numpy(signed(x))
     found = [permute(steps, tensor), *pixel_calls(case, tensor)]
     joined = slices_to_join(case)
@@ -26,7 +36,7 @@ def calls(case, x):
     return found
 
 
-def permute(steps, x):
+def permute(steps: Steps, x: Any) -> Call:
     if is_one_transpose(steps):
         names = {"x": x, "split": steps[0].split, "order": steps[0].order, "shape": steps[0].shape}
         statement = "x.view(split).permute(order).contiguous().view(shape)"
@@ -36,7 +46,7 @@ def permute(steps, x):
     return Call("permute", statement, [names], fresh=True, to_numpy=to_numpy)
 
 
-def run(steps, x):
+def run(steps: Steps, x: Any) -> Any:
     """The recipe; the result is contiguous and new."""
     given = x
     for step, tables in steps:
@@ -54,7 +64,7 @@ def run(steps, x):
     return x.clone() if x.data_ptr() == given.data_ptr() else x
 
 
-def tables_of(step, rank):
+def tables_of(step: Any, rank: int) -> Any:
     """(tables end to end, the start of each channel's or None) of a lookup; (dtype, None) where it flips a bit."""
     if not isinstance(step, Lookup):
         return None
@@ -64,14 +74,14 @@ def tables_of(step, rank):
     return tables.ravel(), torch.from_numpy(step.offsets(rank, "int64")) if len(tables) > 1 else None
 
 
-def look_up(tables, x):
+def look_up(tables: Any, x: Any) -> Any:
     table, starts = tables
     if isinstance(table, torch.dtype):
         return (x ^ 128).view(table)
     return torch.take(table, x.long() if starts is None else x + starts)
 
 
-def pixel_calls(case, x):
+def pixel_calls(case: Case, x: Any) -> list[Call]:
     """The module's own operators: CRD, channels first or, as a memory format, last."""
     arguments = case.arguments
     operators = {"space_to_depth": F.pixel_unshuffle, "depth_to_space": F.pixel_shuffle}
@@ -88,7 +98,7 @@ def pixel_calls(case, x):
                  fresh=True, to_numpy=lambda result: to_numpy(result.permute(0, 2, 3, 1)))]
 
 
-def copy_calls(step, x):
+def copy_calls(step: Any, x: Any) -> Iterator[Call]:
     """Into a tensor that exists: one copy_, or one per offset within the block."""
     out = torch.empty(step.shape, dtype=x.dtype)
     names = {"x": x, "out": out, "split": step.split, "order": step.order, "transposed": step.transposed}
@@ -100,10 +110,10 @@ def copy_calls(step, x):
         yield Call("per offset", statement, [names], fresh=False, to_numpy=to_numpy)
 
 
-def copy_each(target, source, indices):
+def copy_each(target: Any, source: Any, indices: Any) -> None:
     for index in indices:
         target[index].copy_(source[index])
 
 
-def to_numpy(tensor):
-    return tensor.numpy()
+def to_numpy(tensor: Any) -> np.ndarray:
+    return np.asarray(tensor.numpy())

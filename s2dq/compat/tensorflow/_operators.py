@@ -1,9 +1,11 @@
 """The functions of TensorFlow 2, and what those of TensorFlow 1 share with them."""
 
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from s2dq._typing import Blocks, Integers, Pairs, Viewable
 from s2dq._validate import Door, guarded, show
 from s2dq.compat._adapter import Batch, Depth, Names, check_rank, plain_array
 
@@ -23,7 +25,9 @@ _operators = {
 }
 
 
-def space_to_depth(input, block_size, data_format="NHWC", name=None):
+def space_to_depth(
+    input: Viewable, block_size: SupportsIndex, data_format: str | None = "NHWC", name: str | None = None
+) -> np.ndarray:
     """Move blocks into the channels: ``tf.nn.space_to_depth``.
 
     Parameters
@@ -69,7 +73,9 @@ def space_to_depth(input, block_size, data_format="NHWC", name=None):
     return _depth("space_to_depth", input, block_size, data_format, name)
 
 
-def depth_to_space(input, block_size, data_format="NHWC", name=None):
+def depth_to_space(
+    input: Viewable, block_size: SupportsIndex, data_format: str | None = "NHWC", name: str | None = None
+) -> np.ndarray:
     """Move channels into blocks: ``tf.nn.depth_to_space``.
 
     Parameters
@@ -115,7 +121,7 @@ def depth_to_space(input, block_size, data_format="NHWC", name=None):
     return _depth("depth_to_space", input, block_size, data_format, name)
 
 
-def space_to_batch_nd(input, block_shape, paddings, name=None):
+def space_to_batch_nd(input: Viewable, block_shape: Integers, paddings: Pairs, name: str | None = None) -> np.ndarray:
     """Move blocks of M axes into the batch: ``tf.space_to_batch_nd``.
 
     Parameters
@@ -164,7 +170,7 @@ def space_to_batch_nd(input, block_shape, paddings, name=None):
     return _batch("space_to_batch_nd", input, block_shape, "paddings", paddings, name)
 
 
-def batch_to_space_nd(input, block_shape, crops, name=None):
+def batch_to_space_nd(input: Viewable, block_shape: Integers, crops: Pairs, name: str | None = None) -> np.ndarray:
     """Move the batch into blocks of M axes: ``tf.batch_to_space`` as it is called in graphs, ``BatchToSpaceND``.
 
     Parameters
@@ -208,7 +214,7 @@ def batch_to_space_nd(input, block_shape, crops, name=None):
     return _batch("batch_to_space_nd", input, block_shape, "crops", crops, name)
 
 
-def space_to_batch(input, block_shape, paddings, name=None):
+def space_to_batch(input: Viewable, block_shape: Integers, paddings: Pairs, name: str | None = None) -> np.ndarray:
     """`space_to_batch_nd` by the name it has in TensorFlow 2: ``tf.space_to_batch``.
 
     Parameters
@@ -240,7 +246,7 @@ def space_to_batch(input, block_shape, paddings, name=None):
     return _batch("space_to_batch", input, block_shape, "paddings", paddings, name)
 
 
-def batch_to_space(input, block_shape, crops, name=None):
+def batch_to_space(input: Viewable, block_shape: Blocks, crops: Pairs, name: str | None = None) -> np.ndarray:
     """`batch_to_space_nd` by the name it has in TensorFlow 2: ``tf.batch_to_space``.
 
     Parameters
@@ -275,11 +281,13 @@ def batch_to_space(input, block_shape, crops, name=None):
     """
     # An int's own type, not isinstance: that asks the value's own __class__.
     if issubclass(type(block_shape), int) and type(block_shape) is not bool:
-        block_shape = (block_shape, block_shape)
+        block_shape = cast(Integers, (block_shape, block_shape))
     return _batch("batch_to_space", input, block_shape, "crops", crops, name)
 
 
-def required_space_to_batch_paddings(input_shape, block_shape, base_paddings=None, name=None):
+def required_space_to_batch_paddings(
+    input_shape: Integers, block_shape: Integers, base_paddings: Pairs | None = None, name: str | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The paddings that let blocks divide a shape, and the crops that take them away again.
 
     ``tf.required_space_to_batch_paddings``; its paddings are for `space_to_batch_nd`, its crops for
@@ -331,18 +339,20 @@ def required_space_to_batch_paddings(input_shape, block_shape, base_paddings=Non
     return paddings, crops
 
 
-def _depth(operator, tensor, block_size, data_format, name) -> np.ndarray:
+def _depth(operator: str, tensor: Any, block_size: Any, data_format: Any, name: Any) -> np.ndarray:
     move = _operators[operator]
     return move(*_checked_depth(move.name, tensor, block_size, data_format, name))
 
 
-def _batch(operator, tensor, block_shape, margins, pairs, name) -> np.ndarray:
+def _batch(operator: str, tensor: Any, block_shape: Any, margins: str, pairs: Any, name: Any) -> np.ndarray:
     move = _operators[operator]
     return move(*_checked_batch(move.name, tensor, block_shape, margins, pairs, name))
 
 
 @guarded
-def _checked_depth(operator, tensor, block_size, data_format, name) -> tuple[np.ndarray, int, str]:
+def _checked_depth(
+    operator: str, tensor: Any, block_size: Any, data_format: Any, name: Any
+) -> tuple[np.ndarray, int, str]:
     door = Door(operator)
     array = plain_array(door, "input", tensor)
     block_size = door.integer("block_size", block_size, 2)
@@ -353,7 +363,9 @@ def _checked_depth(operator, tensor, block_size, data_format, name) -> tuple[np.
 
 
 @guarded
-def _checked_batch(operator, tensor, block_shape, margins, pairs, name) -> tuple[np.ndarray, tuple, tuple]:
+def _checked_batch(
+    operator: str, tensor: Any, block_shape: Any, margins: str, pairs: Any, name: Any
+) -> tuple[np.ndarray, tuple[int, ...], tuple[tuple[int, int], ...]]:
     door = Door(operator)
     array = plain_array(door, "input", tensor)
     block = door.block_shape(block_shape)
@@ -366,7 +378,9 @@ def _checked_batch(operator, tensor, block_shape, margins, pairs, name) -> tuple
 
 
 @guarded
-def _checked_required(operator, input_shape, block_shape, base_paddings, name) -> list[tuple[int, int, int]]:
+def _checked_required(
+    operator: str, input_shape: Any, block_shape: Any, base_paddings: Any, name: Any
+) -> list[tuple[int, int, int]]:
     door = Door(operator)
     block = door.block_shape(block_shape)
     rule = "a sequence of integers, one per block axis"

@@ -4,8 +4,11 @@ What is the same in both has one function here and there: `space_to_batch_nd`, `
 `required_space_to_batch_paddings`.
 """
 
+from typing import Any, SupportsIndex
+
 import numpy as np
 
+from s2dq._typing import Pairs, Viewable
 from s2dq._validate import Door, guarded
 from s2dq.compat._adapter import Batch, NamesOfOneBlock, check_rank, plain_array
 from s2dq.compat.tensorflow import _operators
@@ -23,7 +26,7 @@ __all__ = [
 
 
 
-def _by_argument(name, to_batch):
+def _by_argument(name: str, to_batch: bool) -> dict[str, Batch]:
     """An operator for each of the names that a caller may give the block by."""
     arguments = ("block_size", "block_shape")
     return {word: Batch(NamesOfOneBlock(name, x="input", block_shape=word), to_batch) for word in arguments}
@@ -33,7 +36,9 @@ _to_batch = _by_argument("compat.tensorflow.v1.space_to_batch", True)
 _from_batch = _by_argument("compat.tensorflow.v1.batch_to_space", False)
 
 
-def space_to_depth(input, block_size, name=None, data_format="NHWC"):
+def space_to_depth(
+    input: Viewable, block_size: SupportsIndex, name: str | None = None, data_format: str | None = "NHWC"
+) -> np.ndarray:
     """``tf.compat.v1.space_to_depth``: `name` comes before `data_format`.
 
     Parameters
@@ -64,7 +69,9 @@ def space_to_depth(input, block_size, name=None, data_format="NHWC"):
     return _operators.space_to_depth(input, block_size, data_format, name)
 
 
-def depth_to_space(input, block_size, name=None, data_format="NHWC"):
+def depth_to_space(
+    input: Viewable, block_size: SupportsIndex, name: str | None = None, data_format: str | None = "NHWC"
+) -> np.ndarray:
     """``tf.compat.v1.depth_to_space``: `name` comes before `data_format`.
 
     Parameters
@@ -95,7 +102,10 @@ def depth_to_space(input, block_size, name=None, data_format="NHWC"):
     return _operators.depth_to_space(input, block_size, data_format, name)
 
 
-def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None):
+def space_to_batch(
+    input: Viewable, paddings: Pairs, block_size: SupportsIndex | None = None, name: str | None = None,
+    block_shape: SupportsIndex | None = None,
+) -> np.ndarray:  # fmt: skip
     """``tf.compat.v1.space_to_batch``: one block size for the two axes of a four-dimensional tensor.
 
     Parameters
@@ -140,7 +150,10 @@ def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None
     return _to_batch[argument](*arguments)
 
 
-def batch_to_space(input, crops, block_size, name=None, block_shape=None):
+def batch_to_space(
+    input: Viewable, crops: Pairs, block_size: SupportsIndex | None, name: str | None = None,
+    block_shape: SupportsIndex | None = None,
+) -> np.ndarray:  # fmt: skip
     """``tf.compat.v1.batch_to_space``: one block size for the two axes of a four-dimensional tensor.
 
     Parameters
@@ -183,7 +196,9 @@ def batch_to_space(input, crops, block_size, name=None, block_shape=None):
 
 
 @guarded
-def _checked(operator, tensor, margins, pairs, block_size, name, block_shape) -> tuple[str, np.ndarray, tuple, tuple]:
+def _checked(
+    operator: str, tensor: Any, margins: str, pairs: Any, block_size: Any, name: Any, block_shape: Any
+) -> tuple[str, np.ndarray, tuple[int, ...], tuple[tuple[int, int], ...]]:
     door = Door(operator)
     array = plain_array(door, "input", tensor)
     if block_size is not None and block_shape is not None:
