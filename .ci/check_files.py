@@ -1,8 +1,11 @@
 """Compare the files of an sdist or a wheel with what the source tree says they must hold.
 
-    python check_files.py sdist|wheel SOURCE ARCHIVE
+    python check_files.py sdist|wheel|repaired SOURCE ARCHIVE
+
+A repaired wheel has libgomp, too, and its licence.
 """
 
+import re
 import sys
 import sysconfig
 import tarfile
@@ -38,6 +41,15 @@ def expected_in_wheel(source):
     return kept | {extension} | {f"dist-info/{name}" for name in METADATA}
 
 
+def expected_in_repaired(source):
+    """What is in a wheel, and the OpenMP that it was linked to, whose name ends in a hash and a version."""
+    return expected_in_wheel(source) | {"s2dq.libs/libgomp.so", "dist-info/licenses/libgomp.txt"}
+
+
+def in_repaired(archive):
+    return {re.sub(r"^(s2dq\.libs/\w+)-[0-9a-f]+\.so[.0-9]*$", r"\1.so", name) for name in in_wheel(archive)}
+
+
 def in_wheel(archive):
     with zipfile.ZipFile(archive) as wheel:
         names = [info.filename for info in wheel.infolist() if not info.is_dir()]
@@ -45,10 +57,12 @@ def in_wheel(archive):
 
 
 def main(kind, source, archive):
-    if kind == "sdist":
-        expected, found = expected_in_sdist(source), in_sdist(archive)
-    else:
-        expected, found = expected_in_wheel(source), in_wheel(archive)
+    expect, look = {
+        "sdist": (expected_in_sdist, in_sdist),
+        "wheel": (expected_in_wheel, in_wheel),
+        "repaired": (expected_in_repaired, in_repaired),
+    }[kind]
+    expected, found = expect(source), look(archive)
     for name in sorted(expected - found):
         print(f"missing: {name}")
     for name in sorted(found - expected):

@@ -48,12 +48,30 @@ dask_tests() {
     fi
 }
 
+# The hooks of .pre-commit-config.yaml, on all files: they look at what is in the repository.
 stage_lint() {
     new_environment venv
     fresh_checkout
     pip install -q $(python .ci/extra.py lint)
-    ruff check
-    cython-lint s2dq
+    git init -q
+    git add --all
+    PRE_COMMIT_HOME=$PWD/../hooks pre-commit run --all-files
+}
+
+# The sources against their types, and those of the compiled module against what was built.
+stage_types() {
+    new_environment venv
+    fresh_checkout
+    pip install -q "$(wheel)[test,dask]" $(python .ci/extra.py types) $(python .ci/extra.py lint)
+    mypy
+    # Elsewhere: of the package that is installed.
+    (cd .. && python -m mypy.stubtest --mypy-config-file checkout/pyproject.toml \
+        --allowlist checkout/.ci/stubtest.txt s2dq)
+    pytest -rs tests/test_{types,imports}.py | tee ../report
+    if grep SKIPPED ../report; then
+        echo "a test was skipped although what it needs is there"
+        exit 1
+    fi
 }
 
 stage_readme-tests() {
@@ -148,6 +166,11 @@ stage_peers() {
     for judge in tests/peers/test_*.py; do
         S2DQ_PEERS=all pytest "$judge"
     done
+}
+
+stage_wheels() {
+    fresh_checkout
+    .ci/wheels -b
 }
 
 stage_asv() {

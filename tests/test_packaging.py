@@ -28,7 +28,14 @@ def test_python_floor_is_stated():
 
 
 def test_licence_is_stated():
-    assert metadata.metadata("s2dq")["License-Expression"] == "BSD-3-Clause"
+    ours, *others = metadata.metadata("s2dq")["License-Expression"].split(" AND ")
+    bundled = {path.name for path in PACKAGE.parent.glob("s2dq.libs/*")}
+    assert ours == "BSD-3-Clause"
+    assert others == ["GPL-3.0-or-later WITH GCC-exception-3.1"] * len(bundled)
+    assert all(name.startswith("libgomp-") for name in bundled)
+    files = [path for path in metadata.files("s2dq") if path.parent.name == "licenses"]
+    assert sorted(path.name for path in files) == ["LICENSE", *(["libgomp.txt"] if bundled else [])]
+    assert all("GCC RUNTIME LIBRARY EXCEPTION" in path.read_text() for path in files if path.name == "libgomp.txt")
 
 
 def test_command_is_an_entry_point():
