@@ -63,8 +63,10 @@ def named_calls():
     for call in all_calls():
         yield call.name, call.function, call.x, call.arguments
     draw = random.Random(20250301)
-    for index in range(250):
+    for index in range(300):
         yield f"drawn {index}", *drawn_call(lambda n: int(draw.random() * n))
+    for index in range(200):
+        yield f"drawn frames {index}", *drawn_frames(lambda n: int(draw.random() * n))
 
 
 def drawn_call(below):
@@ -74,10 +76,23 @@ def drawn_call(below):
 
     dtype = np.dtype(pick("u1", "u1", "u1", "i2", "f4", "f8", "V3"))
     n, c = pick(1, 1, 2, 5), pick(1, 3, 4, 16, 1 + below(80))
-    h, w = 1 + below(pick(9, 40, 130)), 1 + below(pick(9, 40, 130))
+    h, w = 1 + below(pick(9, 40, 130, 1500)), 1 + below(pick(9, 40, 130, 1500))
     b, layout = pick(1, 2, 2, 3, 4), pick("NHWC", "NCHW")
-    kind = pick("s2d", "s2d", "d2s", "d2s", "s2b", "b2s", "pack", "unpack")
+    kind = pick("s2d", "s2d", "d2s", "d2s", "volume", "words", "s2b", "b2s", "pack", "unpack")
     arguments = {"data_format": layout}
+    if kind == "volume":
+        blocks = (pick(1, 2), b, pick(2, 3))
+        shape = [n, *(1 + below(6) for _ in blocks), c]
+        shape[1:4] = [extent * block for extent, block in zip(shape[1:4], blocks)]
+        return "space_to_depth", np.empty(shape, dtype), {
+            "block_size": blocks, "data_format": "NDHWC", "mode": pick("DCR", "CRD"),
+            "out_format": pick("NDHWC", "NCDHW")}  # fmt: skip
+    if kind == "words":
+        lanes, c = pick(4, 8, 32), pick(1, 3, 4, c)
+        shape = (n, -(-c // lanes), h * b, w * b, lanes)
+        return "space_to_depth", np.empty(shape, np.uint8), {
+            "block_size": b, "data_format": "NCHW_VECT_C", "mode": pick("DCR", "CRD", "focus"), "channels": c,
+            "vect": pick(lanes, 4, 8), "out_format": pick("NHWC", "NCHW", "NCHW_VECT_C")}  # fmt: skip
     if kind in ("s2d", "d2s"):
         arguments |= {"block_size": b, "mode": pick("DCR", "CRD", "focus"), "vect": pick(4, 8, 32),
                       "out_format": pick(None, "NHWC", "NCHW", "NCHW_VECT_C")}
@@ -113,9 +128,40 @@ def drawn_call(below):
     return functions[kind], x, arguments
 
 
+def drawn_frames(below):
+    """Frames of a Preprocessor, or a tensor for a Postprocessor, with one table or one for each channel."""
+    def pick(*values):
+        return values[below(len(values))]
+
+    c, b, reverse = pick(1, 3, 3, 4), pick(1, 2, 2, 4), below(2) == 1
+    h, w = b * (1 + below(pick(9, 60, 400))), b * (1 + below(pick(9, 60, 400)))
+    source, target = pick("NHWC", "NHWC", "NCHW"), pick("NHWC", "NCHW", "NCHW_VECT_C")
+    settings = {"input_format": source, "data_format": target, "block_size": b, "mode": pick("DCR", "CRD", "focus"),
+                "vect": pick(4, 8, 32), "reverse_channels": reverse, "scale": pick(1 / 255, 1 / 50),
+                "zero_point": pick(0, -128), "rescale": pick(1 / 255, 1.0)}  # fmt: skip
+    if below(2):
+        settings |= {"mean": np.arange(c) / 8, "std": 1 + np.arange(c) / 4}
+    if below(3) == 0:
+        settings["pad_value"] = tuple(range(c))
+    if below(4) == 0:
+        words = -(-c * b * b // settings["vect"])
+        shape = {"NHWC": (1, h // b, w // b, c * b * b), "NCHW": (2, c * b * b, h // b, w // b),
+                 "NCHW_VECT_C": (1, words, h // b, w // b, settings["vect"])}[target]
+        return "postprocess", np.empty(shape, np.int8), {"mean": np.zeros(c), **settings}
+    kind = pick("u1", "u1", "f4")
+    if below(4) == 0:
+        settings["dtype"] = pick("float32", "float16")
+        del settings["scale"], settings["zero_point"]
+    if below(2):
+        settings["size"] = (h + b * below(4), w + b * below(70))
+    n = pick(1, 1, 3)
+    frames = np.empty((n, h, w, c) if source == "NHWC" else (n, c, h, w), kind)
+    return "preprocess", frames[:, ::-1] if below(5) == 0 else frames, settings
+
+
 def plan_of(problem, means):
-    plan = (plan_depth if isinstance(problem, DepthProblem) else plan_batch)
-    return plan(problem, tiles=None if means is None else Means(*means))
+    plan_it = plan_depth if isinstance(problem, DepthProblem) else plan_batch
+    return plan_it(problem, tiles=None if means is None else Means(*means))
 
 
 def digest(plan):
@@ -125,8 +171,13 @@ def digest(plan):
 
 def problems():
     """{name: problem} of all calls that have a plan."""
-    found = ((name, problem_of(*call)) for name, *call in named_calls())
-    return {name: problem for name, problem in found if problem is not None}
+    found = {name: problem_of(*call) for name, *call in named_calls()}
+    found = {name: problem for name, problem in found.items() if problem is not None}
+    for name, problem in list(found.items()):
+        # As of a quantized tensor with a zero point for each channel.
+        if isinstance(problem, DepthProblem) and problem.to_depth and problem.lo != (0,) * len(problem.lo):
+            found[f"{name}, padded by channel"] = problem._replace(pads=problem.channels)
+    return found
 
 
 def recorded():
