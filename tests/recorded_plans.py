@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 import s2dq
-from recorded import all_calls
 from s2dq import _validate
 from s2dq._layout import DepthProblem
 from s2dq._plan import Means, plan_batch, plan_depth
@@ -40,7 +39,7 @@ class Asking:
 
 
 def problem_of(function, x, arguments):
-    """Of a call of an operator, a Preprocessor or a Postprocessor; None where there is no plan."""
+    """Of a call of an operator, a Preprocessor or a Postprocessor."""
     if function == "preprocess":
         pre = s2dq.Preprocessor(**arguments)
         problem = _validate.frame_call("Preprocessor", pre._settings, x, None).problem
@@ -49,21 +48,17 @@ def problem_of(function, x, arguments):
         post = s2dq.Postprocessor(**arguments)
         problem = _validate.post_call("Postprocessor", post._settings, s2dq.QuantizedTensor, x, None, None).problem
         return problem._replace(lookup=post._lookup.kind)
-    if function in ("quantize", "dequantize", "requantize"):
-        return None
     return getattr(s2dq, function)(Asking(x), **arguments)
 
 
 def named_calls():
-    """(name, function, x, arguments): the named cases, the calls whose results are recorded, and drawn ones."""
+    """(name, function, x, arguments): the named cases, and drawn ones."""
     for case in (*cases.CASES, *cases.PREPROCESSING):
         # Strides as they are in a frame; zeros, because nothing is read.
         x = np.empty(case.frame or case.shape, case.dtype)[tuple(map(slice, case.shape))]
         yield case.name, "preprocess" if case.operator == "preprocess" else case.operator, x, case.arguments
-    for call in all_calls():
-        yield call.name, call.function, call.x, call.arguments
     draw = random.Random(20250301)
-    for index in range(300):
+    for index in range(500):
         yield f"drawn {index}", *drawn_call(lambda n: int(draw.random() * n))
     for index in range(200):
         yield f"drawn frames {index}", *drawn_frames(lambda n: int(draw.random() * n))
@@ -170,14 +165,13 @@ def digest(plan):
 
 
 def problems():
-    """{name: problem} of all calls that have a plan."""
-    found = {name: problem_of(*call) for name, *call in named_calls()}
-    found = {name: problem for name, problem in found.items() if problem is not None}
-    for name, problem in list(found.items()):
+    """Names and problems of all calls."""
+    for name, *call in named_calls():
+        problem = problem_of(*call)
+        yield name, problem
         # As of a quantized tensor with a zero point for each channel.
         if isinstance(problem, DepthProblem) and problem.to_depth and problem.lo != (0,) * len(problem.lo):
-            found[f"{name}, padded by channel"] = problem._replace(pads=problem.channels)
-    return found
+            yield f"{name}, padded by channel", problem._replace(pads=problem.channels)
 
 
 def recorded():
@@ -187,6 +181,6 @@ def recorded():
 if __name__ == "__main__":
     lines = ",\n".join(
         f"{json.dumps(name)}: {json.dumps([digest(plan_of(problem, means)) for means in MEANS.values()])}"
-        for name, problem in problems().items()
+        for name, problem in problems()
     )
     FILE.write_text(f"{{\n{lines}\n}}\n")
