@@ -63,9 +63,10 @@ PLANTED = [  # file, what is there once, what it becomes, who notices
 ]
 
 
-def test_planted_mutants_are_noticed(tmp_path):
+def test_planted_mutants_are_noticed(tmp_path, request):
     mutants = module()
     bench = mutants.Bench(tmp_path)
+    request.addfinalizer(bench.close)
     assert not bench.fails(None, ["worked_cases", "lookup"], 120), bench.said
     for file, before, after, tests in PLANTED:
         text = mutants.text_of(file)

@@ -3,11 +3,11 @@
 Needs s2dq installed with what its tests need (`pip install -e ".[test]"`). A mutant changes one expression or statement
 of one file: an operator, a constant, a condition, an argument, a line that is left out. Each is written into a copy of
 the package under a temporary directory and the tests of its file are run there until the first fails; a run that takes
-too long counts as noticed. Seconds for a mutant that is noticed, and as long as the tests of its file for another;
-there are some thousands, so take a sample:
+too long counts as noticed. A second for a mutant that is noticed, and as long as the tests of its file for another;
+there are some thousands, so an hour of one core for `_plan.py` and `_validate.py`:
 
+    python tests/stress/mutants.py --files s2dq/_plan.py s2dq/_validate.py --jobs 2 --resume mutants.json
     python tests/stress/mutants.py --sample 100 --resume mutants.json
-    python tests/stress/mutants.py --files s2dq/_lookup.py --jobs 2
 
 What `--resume FILE` holds is not run again. Survivors are printed with their change. Those that no test can notice, for
 they mean the same, are listed with the reason in `equivalent_mutants.txt` beside this file, and are left out.
@@ -15,6 +15,7 @@ they mean the same, are listed with the reason in `equivalent_mutants.txt` besid
 
 import argparse
 import ast
+import contextlib
 import copy
 import importlib.util
 import json
@@ -34,12 +35,12 @@ PACKAGE = Path(importlib.util.find_spec("s2dq").origin).parent  # with its exten
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 # Of a file, the tests most likely to notice, the quickest first.
 TESTS = {
-    "s2dq/_layout.py": ["worked_cases", "plan", "lookup"],
-    "s2dq/_lookup.py": ["lookup", "preprocess"],
-    "s2dq/_plan.py": ["worked_cases", "plan", "tiles", "cases"],
-    "s2dq/_tiles.py": ["tiles", "plan", "worked_cases", "cases"],
-    "s2dq/_validate.py": ["worked_cases", "out", "arrays", "preprocess", "contract", "bad_input"],
-    "s2dq/operators.py": ["worked_cases", "arrays", "memo"],
+    "s2dq/_layout.py": ["worked_cases", "plan", "recorded_plans", "lookup"],
+    "s2dq/_lookup.py": ["lookup", "recorded_plans", "preprocess"],
+    "s2dq/_plan.py": ["plan", "recorded_plans", "worked_cases"],
+    "s2dq/_tiles.py": ["recorded_plans", "plan", "worked_cases", "tiles"],
+    "s2dq/_validate.py": ["worked_cases", "contract", "arrays", "out", "bad_input", "preprocess", "postprocess"],
+    "s2dq/operators.py": ["worked_cases", "arrays", "memo", "bad_input"],
     "s2dq/preprocess.py": ["preprocess", "postprocess"],
     "s2dq/quantized.py": ["quantized"],
 }
@@ -186,7 +187,10 @@ def equivalent():
 
 
 class Bench:
-    """A copy of the package to break and mend again."""
+    """A copy of the package to break and mend again, and a process that runs tests in it.
+
+    The process has imported what tests import besides the package, and forks for every run.
+    """
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -194,6 +198,20 @@ class Bench:
         for path in (PACKAGE, ROOT / "tests"):
             shutil.copytree(path, self.folder / path.name, ignore=ignore)
         shutil.copy(ROOT / "pyproject.toml", self.folder)
+        environment = {**os.environ, "PYTHONPATH": str(self.folder), "CI": "true"}
+        environment.pop("S2DQ_TEST_REPORT", None)  # tests of a broken package count nowhere
+        command = [sys.executable, "-P", str(Path(__file__).resolve()), "--serve"]
+        self.server = subprocess.Popen(command, cwd=self.folder, env=environment, stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, text=True)
+
+    def close(self):
+        self.server.stdin.close()
+        self.server.wait()
+        self.server.stdout.close()
+
+    @property
+    def said(self):
+        return (self.folder / "said").read_text()
 
     def fails(self, mutant, tests, limit):
         """How the tests notice a mutant: "failed", "late", or "" if they do not. None is no mutant."""
@@ -201,22 +219,59 @@ class Bench:
         text = path.read_text() if mutant else None
         if mutant:
             path.write_text(mutant.applied(text))
-        environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
-        environment.pop("S2DQ_TEST_REPORT", None)  # tests of a broken package count nowhere
-        files = [f"tests/test_{name}.py" for name in tests]
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
-        process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, start_new_session=True, text=True)
+            for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):  # of the same second, it would be taken
+                compiled.unlink()
         try:
-            self.said = process.communicate(timeout=limit)[0]
-            return "failed" if process.returncode else ""
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)  # with the children of its tests
-            process.communicate()
-            return "late"
+            # What is compiled now is of use to the next runs, but not a mutant.
+            self.server.stdin.write(json.dumps([tests, limit, mutant is None]) + "\n")
+            self.server.stdin.flush()
+            return json.loads(self.server.stdout.readline())
         finally:
             if mutant:
                 path.write_text(text)
+
+
+def serve():
+    """Run tests as lines of standard input say, each in a fork of this process, and print how they notice a mutant."""
+    import hypothesis  # noqa: F401
+    import ml_dtypes  # noqa: F401
+    import numpy  # noqa: F401
+    import PIL.Image  # noqa: F401
+    import pytest
+
+    assert "s2dq" not in sys.modules
+    answers = os.dup(1)
+    for line in sys.stdin:
+        tests, limit, compiles = json.loads(line)
+        child = os.fork()
+        if not child:
+            os.setsid()
+            said = os.open("said", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+            for stream in (1, 2):
+                os.dup2(said, stream)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            sys.dont_write_bytecode = not compiles
+            if not compiles:
+                os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+            files = [f"tests/test_{name}.py" for name in tests]
+            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore:Module already imported", *files])
+            sys.stdout.flush()
+            os._exit(code != 0)
+        os.write(answers, (json.dumps(ending(child, limit)) + "\n").encode())
+
+
+def ending(child, limit):
+    """How a child ends, within `limit` seconds; then its process group is gone."""
+    end, ended = time.monotonic() + limit, False
+    while not ended and time.monotonic() < end:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        time.sleep(0 if ended else 0.005)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, 9)
+    if not ended:
+        os.waitpid(child, 0)
+        return "late"
+    return "failed" if status else ""
 
 
 def parse_args():
@@ -228,13 +283,16 @@ def parse_args():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e9, help="start none after so long")
     parser.add_argument("--limit", type=float, metavar="SECONDS",
-                        help="of a run of the tests; by default they run unchanged first, and that tells")
+                        help="of a run of the tests; by default what they take unchanged tells")
     parser.add_argument("--list", action="store_true", help="print the mutants and end")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def main():
     args = parse_args()
+    if args.serve:
+        return serve()
     known = equivalent()
     pool = [m for file in args.files for m in mutants_of(file, text_of(file)) if m.name not in known]
     chosen = random.Random(args.seed).sample(pool, min(args.sample or len(pool), len(pool)))
@@ -244,12 +302,13 @@ def main():
     results = json.loads(args.resume.read_text()) if args.resume and args.resume.exists() else {}
     with tempfile.TemporaryDirectory(prefix="s2dq-mutants.") as folder:
         benches = [Bench(Path(folder, str(k))) for k in range(args.jobs)]
-        limits = dict.fromkeys(TESTS, args.limit)
-        for file in sorted({mutant.file for mutant in chosen}) if args.limit is None else ():
-            began = time.monotonic()
-            if benches[0].fails(None, TESTS[file], 3600):
-                sys.exit(f"the tests of {file} fail before anything is changed\n{benches[0].said[-3000:]}")
-            limits[file] = 30 + 4 * (time.monotonic() - began)
+        limits = {}
+        for file in sorted({mutant.file for mutant in chosen}):
+            for bench in benches:
+                began = time.monotonic()
+                if bench.fails(None, TESTS[file], 3600):
+                    sys.exit(f"the tests of {file} fail before anything is changed\n{bench.said[-3000:]}")
+                limits[file] = args.limit or 30 + 4 * (time.monotonic() - began)
 
         end = time.monotonic() + 60 * args.minutes
 
@@ -266,6 +325,8 @@ def main():
 
         with ThreadPoolExecutor(args.jobs) as threads:
             list(threads.map(try_one, chosen))
+        for bench in benches:
+            bench.close()
     tried = [m for m in chosen if f"{m.line} {m.name}" in results]
     survivors = [m for m in tried if not results[f"{m.line} {m.name}"]]
     print(f"\n{len(tried)} of {len(pool)} mutants tried, {len(tried) - len(survivors)} noticed, {len(survivors)} not")
