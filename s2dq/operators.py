@@ -155,7 +155,7 @@ def space_to_depth(
 ):
     """Move spatial blocks into the channel dimension.
 
-    Each block of ``bH x bW`` pixels becomes one output pixel whose channels list the block. For NHWC and DCR,
+    Each block of ``bH x bW`` pixels becomes one output pixel whose channels list the block. For NHWC and DCR::
 
         out[n, i, j, (p*bW + q)*C + c] = x[n, i*bH + p, j*bW + q, c]        0 <= p < bH, 0 <= q < bW
 
@@ -268,7 +268,7 @@ def depth_to_space(
 ):
     """Move channels out into spatial blocks, the inverse of `space_to_depth`.
 
-    Each pixel with ``bH*bW*C`` channels becomes a block of ``bH x bW`` pixels. For NHWC and DCR,
+    Each pixel with ``bH*bW*C`` channels becomes a block of ``bH x bW`` pixels. For NHWC and DCR::
 
         out[n, i*bH + p, j*bW + q, c] = x[n, i, j, (p*bW + q)*C + c]        0 <= p < bH, 0 <= q < bW
 
@@ -349,7 +349,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num
     """Move spatial blocks into the batch dimension, padding first.
 
     Axes 1 to M are padded, then cut into blocks; each offset inside the block becomes a batch entry of its own. For
-    M = 2,
+    M = 2::
 
         out[(p*b2 + q)*N + n, i, j, ...] = padded[n, i*b1 + p, j*b2 + q, ...]
 
@@ -427,7 +427,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num
 def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
     """Move batch entries back into spatial blocks, then crop: the inverse of `space_to_batch_nd`.
 
-    For M = 2, before the crops,
+    For M = 2, before the crops::
 
         out[n, i*b1 + p, j*b2 + q, ...] = x[(p*b2 + q)*N + n, i, j, ...]
 
@@ -590,7 +590,7 @@ def batch_to_space(x, block_shape, crops, *, out=None, num_threads=None):
 def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_threads=None):
     """Pack channels into words of `vect` lanes: the NCHW_VECT_C layout.
 
-    Channel ``c`` goes to word ``c // V``, lane ``c % V``:
+    Channel ``c`` goes to word ``c // V``, lane ``c % V``::
 
         out[n, c // V, h, w, c % V] = x[n, c, h, w]
 
@@ -657,7 +657,7 @@ def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0, out=None, num_thr
 def unpack_vect_c(x, data_format="NCHW", *, channels=None, out=None, num_threads=None):
     """Unpack words of channels, the inverse of `pack_vect_c`.
 
-    Word ``c // V``, lane ``c % V`` holds channel ``c``:
+    Word ``c // V``, lane ``c % V`` holds channel ``c``::
 
         out[n, c, h, w] = x[n, c // V, h, w, c % V]        0 <= c < channels
 

@@ -228,7 +228,7 @@ def _shown(entries: np.ndarray) -> str:
 def quantize(x, scale, zero_point, dtype="int8", *, axis=None, out=None, num_threads=None):
     """Turn real numbers into a quantized tensor.
 
-    With one scale and zero point for all, or one for each index of `axis`,
+    With one scale and zero point for all, or one for each index of `axis`::
 
         q = clip(rint(x / scale) + zero_point, qmin, qmax)
 
@@ -296,6 +296,8 @@ def quantize(x, scale, zero_point, dtype="int8", *, axis=None, out=None, num_thr
 
 def dequantize(q, *, out=None, num_threads=None):
     """Turn a quantized tensor into the real numbers that it stands for.
+
+    For each value::
 
         x = float32(q - zero_point) * scale
 

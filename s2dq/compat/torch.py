@@ -524,7 +524,7 @@ _define("unpack_vect_c", _run_unpack, _fake_unpack, _back_unpack)
 def pixel_shuffle(input, upscale_factor):
     """Rearrange (..., C*r*r, H, W) to (..., C, H*r, W*r): ``torch.nn.functional.pixel_shuffle``.
 
-    In every plane
+    In every plane::
 
         out[..., c, h*r + p, w*r + q] = input[..., c*r*r + p*r + q, h, w]        0 <= p, q < r
 
@@ -586,7 +586,7 @@ def pixel_shuffle(input, upscale_factor):
 def pixel_unshuffle(input, downscale_factor):
     """Rearrange (..., C, H*r, W*r) to (..., C*r*r, H, W): ``torch.nn.functional.pixel_unshuffle``.
 
-    In every plane
+    In every plane::
 
         out[..., c*r*r + p*r + q, h, w] = input[..., c, h*r + p, w*r + q]        0 <= p, q < r
 
@@ -651,7 +651,7 @@ def space_to_depth(
 ):  # fmt: skip
     """Move spatial blocks of a tensor into the channel dimension: `s2dq.space_to_depth` for tensors.
 
-    For NHWC and DCR
+    For NHWC and DCR::
 
         out[n, i, j, (p*bW + q)*C + c] = x[n, i*bH + p, j*bW + q, c]        0 <= p < bH, 0 <= q < bW
 
@@ -731,7 +731,7 @@ def depth_to_space(
 ):
     """Move channels of a tensor out into spatial blocks: `s2dq.depth_to_space` for tensors.
 
-    For NHWC and DCR
+    For NHWC and DCR::
 
         out[n, i*bH + p, j*bW + q, c] = x[n, i, j, (p*bW + q)*C + c]        0 <= p < bH, 0 <= q < bW
 
@@ -800,7 +800,7 @@ def depth_to_space(
 def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
     """Move spatial blocks of a tensor into the batch, padding first: `s2dq.space_to_batch_nd` for tensors.
 
-    For two block axes
+    For two block axes::
 
         out[(p*b2 + q)*N + n, i, j, ...] = padded[n, i*b1 + p, j*b2 + q, ...]
 
@@ -865,7 +865,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
 def batch_to_space_nd(x, block_shape, crops):
     """Move batch entries of a tensor back into spatial blocks, then crop: `s2dq.batch_to_space_nd` for tensors.
 
-    For two block axes, before the crops,
+    For two block axes, before the crops::
 
         out[n, i*b1 + p, j*b2 + q, ...] = x[(p*b2 + q)*N + n, i, j, ...]
 
@@ -922,6 +922,8 @@ def batch_to_space_nd(x, block_shape, crops):
 
 def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0):
     """Pack channels of a tensor into words of `vect` lanes: `s2dq.pack_vect_c` for tensors.
+
+    For each channel::
 
         out[n, c // V, h, w, c % V] = x[n, c, h, w]
 
@@ -981,6 +983,8 @@ def pack_vect_c(x, data_format="NCHW", *, vect=4, pad_value=0):
 
 def unpack_vect_c(x, data_format="NCHW", *, channels=None):
     """Unpack words of channels of a tensor, the inverse of `pack_vect_c`: `s2dq.unpack_vect_c` for tensors.
+
+    For each channel::
 
         out[n, c, h, w] = x[n, c // V, h, w, c % V]        0 <= c < channels
 
