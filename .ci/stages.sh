@@ -81,6 +81,7 @@ stage_docs() {
     for page in index tutorial systems operators/space_to_depth compat/pytorch; do
         test -s "docs/_build/html/$page.html"
     done
+    documented CONTRIBUTING.md numpydoc lint
     pip install -q ".[test]"
     documented CONTRIBUTING.md pytest tests/test_doctests.py
 }

@@ -98,6 +98,7 @@ def to_litert(q, detail):
     Parameters
     ----------
     q : QuantizedTensor
+        What is to be handed over.
     detail : dict or tuple
         As for `from_litert`.
 
@@ -245,6 +246,7 @@ def from_onnx(values, scale, zero_point=None, axis=1, *, block_size=0):
     Returns
     -------
     QuantizedTensor
+        Of the shape of `values`; with an axis if there are several parameters.
 
     Raises
     ------
@@ -348,6 +350,7 @@ def from_torch(values, scale=None, zero_point=None, axis=None):
     Returns
     -------
     QuantizedTensor
+        Of the shape of `values`; with an axis if there are several parameters.
 
     Raises
     ------

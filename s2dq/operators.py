@@ -185,7 +185,7 @@ def space_to_depth(
         `x` keeps its own V.
     channels : int, optional
         Logical number of channels of a packed `x` whose last word is ragged; by default all lanes count.
-    paddings : sequence or integer array, shape (K, 2), optional
+    paddings : sequence or int array, shape (K, 2), optional
         Pixels to add before and after each spatial axis, in spatial order, before the blocks are cut.
     pad_value : scalar, optional
         What the padding holds; a value the dtype can hold, by default its zero, or the zero point of a QuantizedTensor.
@@ -291,7 +291,7 @@ def depth_to_space(
         `x` keeps its own V.
     channels : int, optional
         Logical number of channels of a packed `x` whose last word is ragged; by default all lanes count.
-    crops : sequence or integer array, shape (K, 2), optional
+    crops : sequence or int array, shape (K, 2), optional
         Pixels to take away before and after each spatial axis of the result, in spatial order.
     out : ndarray, optional
         Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
@@ -359,9 +359,9 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None, out=None, num
     ----------
     x : array_like, shape (N, D1, ..., DM, ...)
         Any element type, or a `QuantizedTensor`; see `space_to_depth`. Axes behind DM ride along.
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each. M = 0 gives a copy.
-    paddings : sequence or integer array, shape (M, 2)
+    paddings : sequence or int array, shape (M, 2)
         Elements to add before and after each of these axes, not negative.
     pad_value : scalar, optional
         What the padding holds; a value the dtype can hold, by default its zero, or the zero point of a QuantizedTensor.
@@ -437,9 +437,9 @@ def batch_to_space_nd(x, block_shape, crops, *, out=None, num_threads=None):
     ----------
     x : array_like, shape (prod(block_shape)*N, D1, ..., DM, ...)
         Any element type, or a `QuantizedTensor`; see `space_to_depth`. Axes behind DM ride along.
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each. M = 0 gives a copy.
-    crops : sequence or integer array, shape (M, 2)
+    crops : sequence or int array, shape (M, 2)
         Elements to take away before and after each of these axes of the result, not negative.
     out : ndarray, optional
         Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
@@ -500,9 +500,9 @@ def space_to_batch(x, block_shape, paddings, *, pad_value=None, out=None, num_th
     ----------
     x : array_like, shape (N, D1, ..., DM, ...)
         Any element type, or a `QuantizedTensor`.
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each.
-    paddings : sequence or integer array, shape (M, 2)
+    paddings : sequence or int array, shape (M, 2)
         Elements to add before and after each of these axes, not negative.
     pad_value : scalar, optional
         What the padding holds; by default the dtype's zero, or the zero point of a QuantizedTensor.
@@ -549,9 +549,9 @@ def batch_to_space(x, block_shape, crops, *, out=None, num_threads=None):
     ----------
     x : array_like, shape (prod(block_shape)*N, D1, ..., DM, ...)
         Any element type, or a `QuantizedTensor`.
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each.
-    crops : sequence or integer array, shape (M, 2)
+    crops : sequence or int array, shape (M, 2)
         Elements to take away before and after each of these axes of the result, not negative.
     out : ndarray, optional
         Where to write.

@@ -304,6 +304,7 @@ def dequantize(q, *, out=None, num_threads=None):
     Parameters
     ----------
     q : QuantizedTensor
+        What is turned into numbers; its values are read in place.
     out : ndarray of float16, float32 or float64, optional
         Where to write: C-contiguous, of the shape of `q`, not overlapping its values.
     num_threads : int, optional
@@ -358,6 +359,7 @@ def requantize(q, scale, zero_point, dtype=None, *, out=None, num_threads=None):
     Parameters
     ----------
     q : QuantizedTensor
+        What is taken elsewhere; its values are read in place.
     scale : float, or float array of shape (C,)
         Step between two values of the result; finite and above 0 once rounded to float32.
     zero_point : int, or int array of shape (C,)

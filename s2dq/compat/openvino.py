@@ -115,9 +115,9 @@ def space_to_batch(data, block_shape, pads_begin, pads_end):
     ----------
     data : array_like, shape (N, D1, ..., DK)
         K from 1 up, any element type.
-    block_shape : sequence of int or integer array, length K + 1
+    block_shape : sequence of int or int array, length K + 1
         Block along each axis, at least 1; 1 for the batch.
-    pads_begin, pads_end : sequence of int or integer array, length K + 1
+    pads_begin, pads_end : sequence of int or int array, length K + 1
         Zeros to add before and behind each axis; none to the batch.
 
     Returns
@@ -164,9 +164,9 @@ def batch_to_space(data, block_shape, crops_begin, crops_end):
     ----------
     data : array_like, shape (N*B, D1, ..., DK)
         K from 1 up, any element type; B is the product of the blocks.
-    block_shape : sequence of int or integer array, length K + 1
+    block_shape : sequence of int or int array, length K + 1
         Block along each axis, at least 1; 1 for the batch.
-    crops_begin, crops_end : sequence of int or integer array, length K + 1
+    crops_begin, crops_end : sequence of int or int array, length K + 1
         What to take away at the start and the end of each axis of the result; nothing from the batch.
 
     Returns

@@ -535,7 +535,7 @@ def pixel_shuffle(input, upscale_factor):
     input : torch.Tensor, shape (..., C*r*r, H, W)
         Any dtype, any strides, on the CPU (or without memory: meta, fake); at least 3 dimensions.
     upscale_factor : int
-        r, at least 1.
+        The block, r, at least 1.
 
     Returns
     -------
@@ -597,7 +597,7 @@ def pixel_unshuffle(input, downscale_factor):
     input : torch.Tensor, shape (..., C, H*r, W*r)
         Any dtype, any strides, on the CPU (or without memory: meta, fake); at least 3 dimensions.
     downscale_factor : int
-        r, at least 1.
+        The block, r, at least 1.
 
     Returns
     -------
@@ -671,7 +671,7 @@ def space_to_depth(
         Lanes of a word, when the result is NCHW_VECT_C.
     channels : int, optional
         Logical number of channels of a packed `x` whose last word is ragged.
-    paddings : sequence or integer array, shape (K, 2), optional
+    paddings : sequence or int array, shape (K, 2), optional
         Pixels to add before and after each spatial axis.
     pad_value : number, optional
         What the padding holds; a value the dtype can hold, by default its zero.
@@ -751,7 +751,7 @@ def depth_to_space(
         Lanes of a word, when the result is NCHW_VECT_C.
     channels : int, optional
         Logical number of channels of a packed `x` whose last word is ragged.
-    crops : sequence or integer array, shape (K, 2), optional
+    crops : sequence or int array, shape (K, 2), optional
         Pixels to take away before and after each spatial axis of the result.
 
     Returns
@@ -808,9 +808,9 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
     ----------
     x : torch.Tensor, shape (N, D1, ..., DM, ...)
         Any dtype, any strides, on the CPU (or without memory: meta, fake).
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each: ``[1, bH, bW]`` for images in PyTorch's order.
-    paddings : sequence or integer array, shape (M, 2)
+    paddings : sequence or int array, shape (M, 2)
         Elements to add before and after each of these axes, not negative.
     pad_value : number, optional
         What the padding holds; a value the dtype can hold, by default its zero.
@@ -873,9 +873,9 @@ def batch_to_space_nd(x, block_shape, crops):
     ----------
     x : torch.Tensor, shape (prod(block_shape)*N, D1, ..., DM, ...)
         Any dtype, any strides, on the CPU (or without memory: meta, fake).
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each.
-    crops : sequence or integer array, shape (M, 2)
+    crops : sequence or int array, shape (M, 2)
         Elements to take away before and after each of these axes of the result, not negative.
 
     Returns

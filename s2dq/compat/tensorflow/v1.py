@@ -102,7 +102,7 @@ def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None
     ----------
     input : array_like, shape (N, H, W, C)
         Any element type.
-    paddings : sequence or integer array, shape (2, 2)
+    paddings : sequence or int array, shape (2, 2)
         Zeros before and behind H and W.
     block_size : int
         Edge of a block, at least 1.
@@ -147,7 +147,7 @@ def batch_to_space(input, crops, block_size, name=None, block_shape=None):
     ----------
     input : array_like, shape (N*block_size**2, H, W, C)
         Any element type.
-    crops : sequence or integer array, shape (2, 2)
+    crops : sequence or int array, shape (2, 2)
         What to take away at both ends of H and W of the result.
     block_size : int
         Edge of a block, at least 1.
