@@ -17,6 +17,6 @@ def write_all(folder):
 def help_of(command):
     """The help of a command, in lines that fit the page."""
     environment = {**os.environ, "COLUMNS": "84", "NO_COLOR": "1"}
-    done = subprocess.run([sys.executable, "-c", "from s2dq.cli import main; main()", command, "--help"],
+    done = subprocess.run([sys.executable, "-P", "-c", "from s2dq.cli import main; main()", command, "--help"],
                           env=environment, capture_output=True, text=True, check=True)  # fmt: skip
     return done.stdout.replace("usage: -c", "usage: s2dq")
