@@ -91,6 +91,19 @@ stage_readme-job() {
     python -m s2dq info
 }
 
+# Pages with their examples; those that need Dask or the other systems run in `peers`.
+stage_docs() {
+    new_environment venv
+    fresh_checkout
+    documented CONTRIBUTING.md "pip install" sphinx-build
+    for page in index tutorial systems operators/space_to_depth compat/pytorch; do
+        test -s "docs/_build/html/$page.html"
+    done
+    documented CONTRIBUTING.md numpydoc lint
+    pip install -q ".[test]"
+    documented CONTRIBUTING.md pytest tests/test_doctests.py
+}
+
 stage_package() {
     new_environment build
     fresh_checkout

@@ -68,7 +68,7 @@ def space_to_depth(
         Lanes of a word when the result is NCHW_VECT_C.
     channels : int, optional
         Logical number of channels of a packed `x` whose last word is ragged.
-    paddings : sequence or integer array, shape (K, 2), optional
+    paddings : sequence or int array, shape (K, 2), optional
         Pixels to add before and after each spatial axis of the whole array.
     pad_value : scalar, optional
         What the padding holds, by default the dtype's zero.
@@ -148,7 +148,7 @@ def depth_to_space(
         Lanes of a word when the result is NCHW_VECT_C.
     channels : int, optional
         Logical number of channels of a packed `x` whose last word is ragged.
-    crops : sequence or integer array, shape (K, 2), optional
+    crops : sequence or int array, shape (K, 2), optional
         Pixels to take away before and after each spatial axis of the whole result.
 
     Returns
@@ -202,9 +202,9 @@ def space_to_batch_nd(x: da.Array, block_shape: Integers, paddings: Pairs, *, pa
     ----------
     x : dask.array.Array, shape (N, D1, ..., DM, ...)
         Of any chunks of known size, and any element type.
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M.
-    paddings : sequence or integer array, shape (M, 2)
+    paddings : sequence or int array, shape (M, 2)
         Elements to add before and after each of these axes of the whole array.
     pad_value : scalar, optional
         What the padding holds, by default the dtype's zero.
@@ -278,9 +278,9 @@ def batch_to_space_nd(x: da.Array, block_shape: Integers, crops: Pairs) -> da.Ar
     ----------
     x : dask.array.Array, shape (N*prod(block_shape), D1, ..., DM, ...)
         Of any chunks of known size, and any element type.
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M.
-    crops : sequence or integer array, shape (M, 2)
+    crops : sequence or int array, shape (M, 2)
         Elements to take away before and after each of these axes of the whole result.
 
     Returns

@@ -98,6 +98,7 @@ def to_litert(q: QuantizedTensor, detail: Any) -> np.ndarray:
     Parameters
     ----------
     q : QuantizedTensor
+        What is to be handed over.
     detail : dict or tuple
         As for `from_litert`.
 
@@ -247,6 +248,7 @@ def from_onnx(
     Returns
     -------
     QuantizedTensor
+        Of the shape of `values`; with an axis if there are several parameters.
 
     Raises
     ------
@@ -352,6 +354,7 @@ def from_torch(
     Returns
     -------
     QuantizedTensor
+        Of the shape of `values`; with an axis if there are several parameters.
 
     Raises
     ------

@@ -67,7 +67,7 @@ class ModelInput(NamedTuple):
     def keywords(
         self, block_size: Blocks = 1, channels: SupportsIndex = 3, data_format: str | None = None
     ) -> dict[str, Any]:
-        """Keywords for `s2dq.Preprocessor` that make its result fit this input.
+        """Give the keywords of a `s2dq.Preprocessor` whose result fits this input.
 
         A model that starts behind a space-to-depth stem takes (H/b, W/b, C*b*b): with `block_size` b the frame has
         b times the model's extents.

@@ -197,7 +197,7 @@ def space_to_depth(
 ) -> Any:
     """Move spatial blocks into the channel dimension.
 
-    Each block of ``bH x bW`` pixels becomes one output pixel whose channels list the block. For NHWC and DCR,
+    Each block of ``bH x bW`` pixels becomes one output pixel whose channels list the block. For NHWC and DCR::
 
         out[n, i, j, (p*bW + q)*C + c] = x[n, i*bH + p, j*bW + q, c]        0 <= p < bH, 0 <= q < bW
 
@@ -227,7 +227,7 @@ def space_to_depth(
         `x` keeps its own V.
     channels : int, optional
         Logical number of channels of a packed `x` whose last word is ragged; by default all lanes count.
-    paddings : sequence or integer array, shape (K, 2), optional
+    paddings : sequence or int array, shape (K, 2), optional
         Pixels to add before and after each spatial axis, in spatial order, before the blocks are cut.
     pad_value : scalar, optional
         What the padding holds; a value the dtype can hold, by default its zero, or the zero point of a QuantizedTensor.
@@ -334,7 +334,7 @@ def depth_to_space(
 ) -> Any:
     """Move channels out into spatial blocks, the inverse of `space_to_depth`.
 
-    Each pixel with ``bH*bW*C`` channels becomes a block of ``bH x bW`` pixels. For NHWC and DCR,
+    Each pixel with ``bH*bW*C`` channels becomes a block of ``bH x bW`` pixels. For NHWC and DCR::
 
         out[n, i*bH + p, j*bW + q, c] = x[n, i, j, (p*bW + q)*C + c]        0 <= p < bH, 0 <= q < bW
 
@@ -357,7 +357,7 @@ def depth_to_space(
         `x` keeps its own V.
     channels : int, optional
         Logical number of channels of a packed `x` whose last word is ragged; by default all lanes count.
-    crops : sequence or integer array, shape (K, 2), optional
+    crops : sequence or int array, shape (K, 2), optional
         Pixels to take away before and after each spatial axis of the result, in spatial order.
     out : ndarray, optional
         Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
@@ -439,7 +439,7 @@ def space_to_batch_nd(
     """Move spatial blocks into the batch dimension, padding first.
 
     Axes 1 to M are padded, then cut into blocks; each offset inside the block becomes a batch entry of its own. For
-    M = 2,
+    M = 2::
 
         out[(p*b2 + q)*N + n, i, j, ...] = padded[n, i*b1 + p, j*b2 + q, ...]
 
@@ -449,9 +449,9 @@ def space_to_batch_nd(
     ----------
     x : array_like, shape (N, D1, ..., DM, ...)
         Any element type, or a `QuantizedTensor`; see `space_to_depth`. Axes behind DM ride along.
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each. M = 0 gives a copy.
-    paddings : sequence or integer array, shape (M, 2)
+    paddings : sequence or int array, shape (M, 2)
         Elements to add before and after each of these axes, not negative.
     pad_value : scalar, optional
         What the padding holds; a value the dtype can hold, by default its zero, or the zero point of a QuantizedTensor.
@@ -541,7 +541,7 @@ def batch_to_space_nd(
 ) -> Any:
     """Move batch entries back into spatial blocks, then crop: the inverse of `space_to_batch_nd`.
 
-    For M = 2, before the crops,
+    For M = 2, before the crops::
 
         out[n, i*b1 + p, j*b2 + q, ...] = x[(p*b2 + q)*N + n, i, j, ...]
 
@@ -551,9 +551,9 @@ def batch_to_space_nd(
     ----------
     x : array_like, shape (prod(block_shape)*N, D1, ..., DM, ...)
         Any element type, or a `QuantizedTensor`; see `space_to_depth`. Axes behind DM ride along.
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each. M = 0 gives a copy.
-    crops : sequence or integer array, shape (M, 2)
+    crops : sequence or int array, shape (M, 2)
         Elements to take away before and after each of these axes of the result, not negative.
     out : ndarray, optional
         Where to write: C-contiguous, of exactly the result's shape and dtype, not overlapping `x`.
@@ -638,9 +638,9 @@ def space_to_batch(
     ----------
     x : array_like, shape (N, D1, ..., DM, ...)
         Any element type, or a `QuantizedTensor`.
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each.
-    paddings : sequence or integer array, shape (M, 2)
+    paddings : sequence or int array, shape (M, 2)
         Elements to add before and after each of these axes, not negative.
     pad_value : scalar, optional
         What the padding holds; by default the dtype's zero, or the zero point of a QuantizedTensor.
@@ -711,9 +711,9 @@ def batch_to_space(
     ----------
     x : array_like, shape (prod(block_shape)*N, D1, ..., DM, ...)
         Any element type, or a `QuantizedTensor`.
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each.
-    crops : sequence or integer array, shape (M, 2)
+    crops : sequence or int array, shape (M, 2)
         Elements to take away before and after each of these axes of the result, not negative.
     out : ndarray, optional
         Where to write.
@@ -776,7 +776,7 @@ def pack_vect_c(
 ) -> Any:
     """Pack channels into words of `vect` lanes: the NCHW_VECT_C layout.
 
-    Channel ``c`` goes to word ``c // V``, lane ``c % V``:
+    Channel ``c`` goes to word ``c // V``, lane ``c % V``::
 
         out[n, c // V, h, w, c % V] = x[n, c, h, w]
 
@@ -867,7 +867,7 @@ def unpack_vect_c(
 ) -> Any:
     """Unpack words of channels, the inverse of `pack_vect_c`.
 
-    Word ``c // V``, lane ``c % V`` holds channel ``c``:
+    Word ``c // V``, lane ``c % V`` holds channel ``c``::
 
         out[n, c, h, w] = x[n, c // V, h, w, c % V]        0 <= c < channels
 

@@ -91,7 +91,7 @@ class _Prepared:
 class Preprocessor(_Prepared):
     """Turn frames into the input of a model, in one pass.
 
-    For grey level v and output channel c, computed once in float64 for all 256 levels,
+    For grey level v and output channel c, computed once in float64 for all 256 levels::
 
         q = clip(rint(((v*rescale - mean[c]) / std[c]) / scale) + zero_point, qmin, qmax)
 
@@ -380,7 +380,7 @@ def _fill(settings: FrameSettings, tables: np.ndarray, source: np.dtype) -> byte
 class Postprocessor(_Prepared):
     """Turn the quantized output of a model into uint8 frames, in one pass: the way back of a `Preprocessor`.
 
-    For the stored value q of a model's channel c, computed once in float64 for all 256 values,
+    For the stored value q of a model's channel c, computed once in float64 for all 256 values::
 
         v = clip(rint((((q - zero_point) * scale) * std[c] + mean[c]) / rescale), 0, 255)
 

@@ -264,7 +264,7 @@ def quantize(
 ) -> QuantizedTensor:  # fmt: skip
     """Turn real numbers into a quantized tensor.
 
-    With one scale and zero point for all, or one for each index of `axis`,
+    With one scale and zero point for all, or one for each index of `axis`::
 
         q = clip(rint(x / scale) + zero_point, qmin, qmax)
 
@@ -345,11 +345,14 @@ def dequantize(
 ) -> np.ndarray:
     """Turn a quantized tensor into the real numbers that it stands for.
 
+    For each value::
+
         x = float32(q - zero_point) * scale
 
     Parameters
     ----------
     q : QuantizedTensor
+        What is turned into numbers; its values are read in place.
     out : ndarray of float16, float32 or float64, optional
         Where to write: C-contiguous, of the shape of `q`, not overlapping its values.
     num_threads : int, optional
@@ -407,6 +410,7 @@ def requantize(
     Parameters
     ----------
     q : QuantizedTensor
+        What is taken elsewhere; its values are read in place.
     scale : float, or float array of shape (C,)
         Step between two values of the result; finite and above 0 once rounded to float32.
     zero_point : int, or int array of shape (C,)

@@ -674,12 +674,12 @@ Some CPU, avx512vbmi, gcc 12.2.0, 1 thread, 2026-01-31:
 
 
 def test_readme_section():
-    section = readme.section(fixture(), "docs/speed.png")
+    section = readme.section(fixture(), "speed.png")
     assert section.startswith(SECTION)
     assert "Peers, each in copies over the cases it can run (their number): numpy 15.3 (3), jax 1.83 (2)." in section
     assert "behind a peer by more than 5 %: 1 of 3 cases.\n" in section
     assert "\n| upscaled | 2 MiB | 1.50 | over budget, behind jax | jax 1.40 |\n" in section
-    assert section.endswith("](docs/speed.png)")
+    assert section.endswith("](speed.png)")
 
 
 PREPROCESSING_SECTION = """
@@ -717,17 +717,64 @@ def test_readme_section_without_losses():
 
 
 def test_section_replaces_what_is_between_the_markers_alone():
-    text = f"before\n{readme.BEGIN}\nold\n{readme.END}\nafter\n"
-    assert readme.with_section(text, "new") == f"before\n{readme.BEGIN}\nnew\n{readme.END}\nafter\n"
-    with pytest.raises(ValueError, match="README has no"):
-        readme.with_section("no markers", "new")
+    begin, end = readme.marks("speed")
+    text = f"before\n{begin}\nold\n{end}\nafter\n"
+    assert readme.with_section(text, "new") == f"before\n{begin}\nnew\n{end}\nafter\n"
+    for other in ("no markers", text.replace(end, ""), text.replace("speed", "rate")):
+        with pytest.raises(ValueError, match="page has no <!-- speed"):
+            readme.with_section(other, "new")
+
+
+SHORT_SECTION = """\
+Some CPU, avx512vbmi, gcc 12.2.0, 1 thread, 2026-01-31:
+
+|  | cases | s2dq | best peer | lead | slowest case | losses |
+|---|---|---|---|---|---|---|
+| `space_to_depth` | 2 | 2.10 | 4.65 | 2.12 | tiny 4.00 | 0 |
+| `depth_to_space` | 1 | 1.50 | 1.40 | 0.92 | upscaled 1.50 | 1 |
+| `Preprocessor` | 2 | 1.26 | 32.9 | 26 | imagenet_640_nchw_uint8 1.60 | 1 |
+"""
+
+
+def test_short_section_keeps_the_losses():
+    section = readme.short_section(with_preprocessing(), "docs/page.md")
+    assert section.startswith(SHORT_SECTION)
+    assert "more than 5 % behind a peer: 2 of 5: upscaled, imagenet_640_nchw_uint8.\n" in section
+    assert "\n[docs/page.md](docs/page.md) has the method" in section
+
+
+def test_short_section_without_losses():
+    result = fixture()
+    del result["cases"][2]
+    assert "behind a peer: 0 of 2.\n" in readme.short_section(result)
+
+
+def test_rate_is_that_of_its_case():
+    result = with_preprocessing()
+    assert readme.rate_line(result) == ""
+    result["cases"][3]["name"] = readme.RATED
+    line, machine = readme.rate_line(result).split("\n")
+    assert line.startswith("**70 GB/s** of output: a 640 x 640 RGB frame")
+    assert machine.startswith("(Some CPU, avx512vbmi")
+    assert line.endswith("in 30 us, the time of 1.00 copies of its bytes. The closest other library, opencv, takes 30.")
+
+
+def test_rate_is_of_what_the_readme_does():
+    case, text = cases.find(readme.RATED), (ROOT / "README.md").read_text(encoding="utf-8")
+    assert case.operator == "preprocess" and case.shape[-3:] == (640, 640, 3) and case.dtype == "uint8"
+    assert case.arguments["block_size"] == 2 and case.arguments.get("data_format", "NHWC") == "NHWC"
+    assert case.arguments["scale"] == 1 / 255 and case.arguments["zero_point"] == -128
+    assert "--size 640x640 --block-size 2 --scale 0.00392156862745098 --zero-point -128" in text
 
 
 def test_readme_is_what_the_script_makes_of_the_result_in_docs():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text, page = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/speed.md"))
     source = ROOT / "docs" / "speed.json"
     assert source.stat().st_size < 200_000
-    assert readme.with_section(text, readme.section(runner.load(source))) == text
+    result = runner.load(source)
+    assert readme.with_section(text, readme.short_section(result)) == text
+    assert readme.with_section(text, readme.rate_line(result), "rate") == text
+    assert readme.with_section(page, readme.section(result)) == page
     assert (ROOT / "docs" / "speed.png").stat().st_size > 10_000
 
 
@@ -763,10 +810,13 @@ def test_readme_script(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "speed.json").write_text(runner.to_json(fixture()))
-    (tmp_path / "README.md").write_text(f"# Title\n\n{readme.BEGIN}\n{readme.END}\n")
+    rate, speed = ("\n".join(readme.marks(name)) for name in ("rate", "speed"))
+    (tmp_path / "README.md").write_text(f"# Title\n\n{rate}\n\n{speed}\n")
+    (tmp_path / "docs" / "speed.md").write_text(f"# Speed\n\n{speed}\n")
     monkeypatch.chdir(tmp_path)
     readme.main([])
-    assert readme.section(fixture()) in (tmp_path / "README.md").read_text()
+    assert readme.short_section(fixture()) in (tmp_path / "README.md").read_text()
+    assert readme.section(fixture()) in (tmp_path / "docs" / "speed.md").read_text()
     assert (tmp_path / "docs" / "speed.png").read_bytes().startswith(b"\x89PNG")
 
 

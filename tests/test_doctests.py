@@ -17,12 +17,18 @@ MODULES = ["s2dq", *(module.name for module in pkgutil.walk_packages(s2dq.__path
 WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads", "s2dq.compat.nnapi",
                  "s2dq.compat.onnx", "s2dq.compat.openvino", "s2dq.compat.tensorflow.v1", "s2dq.compat.torch",
                  "s2dq.dask")
-# Ray is nowhere installed: what its page shows is examples/ray_batches.py, which is tested as the other examples are.
-PAGES = ("README.md", *sorted(path.relative_to(README.parent).as_posix()
-                              for path in (README.parent / "docs").glob("**/*.md") if path.name != "ray.md"))
+# Pages without a session. Ray is nowhere installed: what its page shows is examples/ray_batches.py, which is tested as
+# the other examples are. The calls of systems.md are run by test_pages.py.
+WITHOUT_SESSION = {"docs/api.md", "docs/changelog.md", "docs/command.md", "docs/compat/index.md",
+                   "docs/contributing.md", "docs/index.md", "docs/policy.md", "docs/ray.md", "docs/speed.md",
+                   "docs/systems.md"}
+BUILT = ("docs/_build/", "docs/_generated/")  # by Sphinx
+ALL_PAGES = ("README.md", *sorted(page for path in (README.parent / "docs").glob("**/*.md")
+                                  if not (page := path.relative_to(README.parent).as_posix()).startswith(BUILT)))
+PAGES = tuple(page for page in ALL_PAGES if page not in WITHOUT_SESSION)
 # Packages that modules and pages need beyond those of s2dq itself.
 NEEDED = {"s2dq.compat.torch": "torch", "docs/compat/onnx.md": "onnx", "docs/compat/pytorch.md": "torch",
-          "s2dq.dask": "dask.array", "docs/dask.md": "dask.array"}
+          "s2dq.dask": "dask.array", "docs/dask.md": "dask.array", "docs/tutorial.md": "PIL"}
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +54,12 @@ def test_docstrings(name, capsys):
 
 def test_modules_were_found():
     assert {*WITH_EXAMPLES, "s2dq._kernels", "s2dq._plan", "s2dq.bench.cases"} <= set(MODULES), MODULES
+
+
+@pytest.mark.parametrize("page", sorted(WITHOUT_SESSION))
+def test_pages_without_a_session_have_none(page):
+    assert page in ALL_PAGES
+    assert ">>>" not in (README.parent / page).read_text(encoding="utf-8")
 
 
 def python_blocks(text):

@@ -1,14 +1,16 @@
-"""Write the README's speed section and its picture from a result: `python -m s2dq.bench.readme`.
+"""Write what docs and README say of speed from a result: `python -m s2dq.bench.readme`.
 
 In a checkout, after `s2dq bench --confirm --json docs/speed.json`:
 
-    python -m s2dq.bench.readme [docs/speed.json [README.md [docs/speed.png]]]
+    python -m s2dq.bench.readme [docs/speed.json [README.md [docs/speed.md [docs/speed.png]]]]
 
-What stands between the two markers is replaced; nothing else is touched.
+What stands between markers is replaced, nothing else is touched: the README's rate and its short table, and the whole
+account on the page of docs/, beside which the picture lies.
 """
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from os.path import relpath
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from .report import headline, number, short, size
 from .verdict import (
     COPIES,
     KINDS,
+    US,
     Row,
     best_of_peers,
     closest,
@@ -31,29 +34,90 @@ from .verdict import (
     timed,
 )
 
-BEGIN, END = "<!-- speed: begin; written by python -m s2dq.bench.readme -->", "<!-- speed: end -->"
-DEFAULTS = ("docs/speed.json", "README.md", "docs/speed.png")
+DEFAULTS = ("docs/speed.json", "README.md", "docs/speed.md", "docs/speed.png")
+
+# The case whose rate stands at the head of the README, which is what the README's command does to each frame.
+RATED = "model_input_640_s2d_nhwc"
+WHAT = "a 640 x 640 RGB frame becomes int8 model input, its 2 x 2 blocks in the channels"
 
 
 def main(arguments: Sequence[str]) -> None:
-    source, readme, picture = map(Path, (*arguments, *DEFAULTS[len(arguments):]))
+    source, readme, page, picture = map(Path, (*arguments, *DEFAULTS[len(arguments):]))
     result = runner.load(source)
     text = readme.read_text(encoding="utf-8")
-    readme.write_text(with_section(text, section(result, picture.as_posix())), encoding="utf-8")
+    text = with_section(text, rate_line(result), "rate")
+    readme.write_text(with_section(text, short_section(result, page.as_posix()), "speed"), encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    whole = section(result, Path(relpath(picture, page.parent)).as_posix())
+    page.write_text(with_section(text, whole, "speed"), encoding="utf-8")
     with open(picture, "wb") as file:
         chart.draw(result, file)
 
 
-def with_section(text: str, section: str) -> str:
-    """The README's text with this speed section."""
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the README has no {BEGIN} ... {END}")
-    return f"{head}{BEGIN}\n{section}\n{END}{tail}"
+def marks(name: str) -> tuple[str, str]:
+    """The lines that a generated section stands between."""
+    return f"<!-- {name}: begin; written by python -m s2dq.bench.readme -->", f"<!-- {name}: end -->"
 
 
-def section(result: dict[str, Any], picture: str = "docs/speed.png") -> str:
+def with_section(text: str, section: str, name: str = "speed") -> str:
+    """A page's text with this section."""
+    begin, end = marks(name)
+    head, found, rest = text.partition(begin)
+    _, ended, tail = rest.partition(end)
+    if not found or not ended:
+        raise ValueError(f"the page has no {begin} ... {end}")
+    return f"{head}{begin}\n{section}\n{end}{tail}"
+
+
+def rate_line(result: dict[str, Any]) -> str:
+    """One rate and the machine it was measured on; nothing where its case was not."""
+    row = next((row for row in timed(result["cases"]) if row["name"] == RATED), None)
+    if row is None:
+        return ""
+    us = row["runs"][0]["s2dq"]["out"][US]
+    line = (f"**{row['nbytes'] / us / 1e3:.0f} GB/s** of output: {WHAT}, in {number(us)} us, the time of "
+            f"{number(copies(row, 'out'))} copies of its bytes.")
+    if peer := closest(row["runs"][0]):
+        line += f" The closest other library, {peer[0]}, takes {number(peer[2])}."
+    return f"{line}\n({headline(result)})"
+
+
+def short_section(result: dict[str, Any], page: str = "docs/speed.md") -> str:
+    """Machine, a line for each operator, the losses by name, and where the rest is."""
+    rows = result["cases"]
+    head = ["", "cases", "s2dq", "best peer", "lead", "slowest case", "losses"]
+    operators = list(dict.fromkeys(operator for operator, *_ in operator_groups(rearranging(rows))))
+    groups = [(f"`{operator}`", [row for row in rows if row["operator"] == operator]) for operator in operators]
+    groups += [("`Preprocessor`", preprocessing(rows))]
+    failed = [row for row in rows if fails(row)]
+    names = f": {', '.join(row['name'] for row in failed)}" if failed else ""
+    return "\n".join([
+        f"{headline(result)}:",
+        "",
+        f"| {' | '.join(head)} |",
+        "|---" * len(head) + "|",
+        *(f"| {title} | {short_cells(timed(chosen))} |" for title, chosen in groups if timed(chosen)),
+        "",
+        "Times in copies, geometric means: a *copy* is `np.copyto` of as many bytes as the output has, timed in turn "
+        "with the call. The *best peer* is the fastest of the other libraries in each case, and *lead* its time over "
+        "ours for the same kind of call.",
+        "",
+        f"Losses, cases over their budget or more than 5 % behind a peer: {len(failed)} of {len(rows)}{names}.",
+        "",
+        f"[{page}]({page}) has the method, the tables by size and by peer, and each loss.",
+    ])
+
+
+def short_cells(rows: list[Row]) -> str:
+    slowest = max(rows, key=lambda row: copies(row, "out") or 0.0)
+    leads = [peer[3] for row in rows if (peer := closest(row["runs"][0]))]
+    figures = [mean(copies(row, "out") for row in rows), mean(best_of_peers(row["runs"][0]) for row in rows),
+               mean(leads)]
+    return (f"{len(rows)} | {' | '.join(map(number, figures))} | {slowest['name']} {number(copies(slowest, 'out'))} "
+            f"| {sum(bool(fails(row)) for row in rows)}")
+
+
+def section(result: dict[str, Any], picture: str = "speed.png") -> str:
     """Machine, table by operator and size, that of preprocessing, what is promised of all cases, losses, picture."""
     return "\n".join([
         f"{headline(result)}:",

@@ -37,7 +37,7 @@ def space_to_depth(input: Viewable | QuantizedTensor, block_size: SupportsIndex,
     Parameters
     ----------
     input : array_like or QuantizedTensor, shape (N, H, W, C), or (N, C, H, W) with `nchw`
-        float16, float32, int8 or uint8.
+        Of float16, float32, int8 or uint8.
     block_size : int
         Edge of a block, at least 1; H and W are multiples of it.
     nchw : bool
@@ -81,7 +81,7 @@ def depth_to_space(input: Viewable | QuantizedTensor, block_size: SupportsIndex,
     Parameters
     ----------
     input : array_like or QuantizedTensor, shape (N, H, W, C), or (N, C, H, W) with `nchw`
-        float16, float32, int8 or uint8; C is a multiple of ``block_size**2``, in DCR order.
+        Of float16, float32, int8 or uint8; C is a multiple of ``block_size**2``, in DCR order.
     block_size : int
         Edge of a block, at least 1.
     nchw : bool
@@ -122,10 +122,10 @@ def space_to_batch_nd(
     Parameters
     ----------
     input : array_like or QuantizedTensor, shape (N, H, W, C), or (N, C, H, W) with `nchw`
-        float16, float32, int8 or uint8.
-    block_shape : sequence of int or integer array, length 2
+        Of float16, float32, int8 or uint8.
+    block_shape : sequence of int or int array, length 2
         Block along H and W, at least 1.
-    paddings : sequence or integer array, shape (2, 2)
+    paddings : sequence or int array, shape (2, 2)
         What to add before and behind H and W: zeros, or the zero point of a QuantizedTensor.
     nchw : bool
         Channels before space.
@@ -170,8 +170,8 @@ def batch_to_space_nd(input: Viewable | QuantizedTensor, block_shape: Integers, 
     Parameters
     ----------
     input : array_like or QuantizedTensor, shape (N*bH*bW, H, W, C), or (N*bH*bW, C, H, W) with `nchw`
-        float16, float32, int8 or uint8.
-    block_shape : sequence of int or integer array, length 2
+        Of float16, float32, int8 or uint8.
+    block_shape : sequence of int or int array, length 2
         Block along H and W, at least 1.
     nchw : bool
         Channels before space.

@@ -118,9 +118,9 @@ def space_to_batch(data: Viewable, block_shape: Integers, pads_begin: Integers, 
     ----------
     data : array_like, shape (N, D1, ..., DK)
         K from 1 up, any element type.
-    block_shape : sequence of int or integer array, length K + 1
+    block_shape : sequence of int or int array, length K + 1
         Block along each axis, at least 1; 1 for the batch.
-    pads_begin, pads_end : sequence of int or integer array, length K + 1
+    pads_begin, pads_end : sequence of int or int array, length K + 1
         Zeros to add before and behind each axis; none to the batch.
 
     Returns
@@ -167,9 +167,9 @@ def batch_to_space(data: Viewable, block_shape: Integers, crops_begin: Integers,
     ----------
     data : array_like, shape (N*B, D1, ..., DK)
         K from 1 up, any element type; B is the product of the blocks.
-    block_shape : sequence of int or integer array, length K + 1
+    block_shape : sequence of int or int array, length K + 1
         Block along each axis, at least 1; 1 for the batch.
-    crops_begin, crops_end : sequence of int or integer array, length K + 1
+    crops_begin, crops_end : sequence of int or int array, length K + 1
         What to take away at the start and the end of each axis of the result; nothing from the batch.
 
     Returns

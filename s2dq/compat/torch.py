@@ -544,7 +544,7 @@ _define("unpack_vect_c", _run_unpack, _fake_unpack, _back_unpack)
 def pixel_shuffle(input: Tensor, upscale_factor: SupportsIndex) -> Tensor:
     """Rearrange (..., C*r*r, H, W) to (..., C, H*r, W*r): ``torch.nn.functional.pixel_shuffle``.
 
-    In every plane
+    In every plane::
 
         out[..., c, h*r + p, w*r + q] = input[..., c*r*r + p*r + q, h, w]        0 <= p, q < r
 
@@ -555,7 +555,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: SupportsIndex) -> Tensor:
     input : torch.Tensor, shape (..., C*r*r, H, W)
         Any dtype, any strides, on the CPU (or without memory: meta, fake); at least 3 dimensions.
     upscale_factor : int
-        r, at least 1.
+        The block, r, at least 1.
 
     Returns
     -------
@@ -606,7 +606,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: SupportsIndex) -> Tensor:
 def pixel_unshuffle(input: Tensor, downscale_factor: SupportsIndex) -> Tensor:
     """Rearrange (..., C, H*r, W*r) to (..., C*r*r, H, W): ``torch.nn.functional.pixel_unshuffle``.
 
-    In every plane
+    In every plane::
 
         out[..., c*r*r + p*r + q, h, w] = input[..., c, h*r + p, w*r + q]        0 <= p, q < r
 
@@ -617,7 +617,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: SupportsIndex) -> Tensor:
     input : torch.Tensor, shape (..., C, H*r, W*r)
         Any dtype, any strides, on the CPU (or without memory: meta, fake); at least 3 dimensions.
     downscale_factor : int
-        r, at least 1.
+        The block, r, at least 1.
 
     Returns
     -------
@@ -672,7 +672,7 @@ def space_to_depth(
 ) -> Tensor:  # fmt: skip
     """Move spatial blocks of a tensor into the channel dimension: `s2dq.space_to_depth` for tensors.
 
-    For NHWC and DCR
+    For NHWC and DCR::
 
         out[n, i, j, (p*bW + q)*C + c] = x[n, i*bH + p, j*bW + q, c]        0 <= p < bH, 0 <= q < bW
 
@@ -692,7 +692,7 @@ def space_to_depth(
         Lanes of a word, when the result is NCHW_VECT_C.
     channels : int, optional
         Logical number of channels of a packed `x` whose last word is ragged.
-    paddings : sequence or integer array, shape (K, 2), optional
+    paddings : sequence or int array, shape (K, 2), optional
         Pixels to add before and after each spatial axis.
     pad_value : number, optional
         What the padding holds; a value the dtype can hold, by default its zero.
@@ -753,7 +753,7 @@ def depth_to_space(
 ) -> Tensor:  # fmt: skip
     """Move channels of a tensor out into spatial blocks: `s2dq.depth_to_space` for tensors.
 
-    For NHWC and DCR
+    For NHWC and DCR::
 
         out[n, i*bH + p, j*bW + q, c] = x[n, i, j, (p*bW + q)*C + c]        0 <= p < bH, 0 <= q < bW
 
@@ -773,7 +773,7 @@ def depth_to_space(
         Lanes of a word, when the result is NCHW_VECT_C.
     channels : int, optional
         Logical number of channels of a packed `x` whose last word is ragged.
-    crops : sequence or integer array, shape (K, 2), optional
+    crops : sequence or int array, shape (K, 2), optional
         Pixels to take away before and after each spatial axis of the result.
 
     Returns
@@ -822,7 +822,7 @@ def depth_to_space(
 def space_to_batch_nd(x: Tensor, block_shape: Integers, paddings: Pairs, *, pad_value: Any = None) -> Tensor:
     """Move spatial blocks of a tensor into the batch, padding first: `s2dq.space_to_batch_nd` for tensors.
 
-    For two block axes
+    For two block axes::
 
         out[(p*b2 + q)*N + n, i, j, ...] = padded[n, i*b1 + p, j*b2 + q, ...]
 
@@ -830,9 +830,9 @@ def space_to_batch_nd(x: Tensor, block_shape: Integers, paddings: Pairs, *, pad_
     ----------
     x : torch.Tensor, shape (N, D1, ..., DM, ...)
         Any dtype, any strides, on the CPU (or without memory: meta, fake).
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each: ``[1, bH, bW]`` for images in PyTorch's order.
-    paddings : sequence or integer array, shape (M, 2)
+    paddings : sequence or int array, shape (M, 2)
         Elements to add before and after each of these axes, not negative.
     pad_value : number, optional
         What the padding holds; a value the dtype can hold, by default its zero.
@@ -887,7 +887,7 @@ def space_to_batch_nd(x: Tensor, block_shape: Integers, paddings: Pairs, *, pad_
 def batch_to_space_nd(x: Tensor, block_shape: Integers, crops: Pairs) -> Tensor:
     """Move batch entries of a tensor back into spatial blocks, then crop: `s2dq.batch_to_space_nd` for tensors.
 
-    For two block axes, before the crops,
+    For two block axes, before the crops::
 
         out[n, i*b1 + p, j*b2 + q, ...] = x[(p*b2 + q)*N + n, i, j, ...]
 
@@ -895,9 +895,9 @@ def batch_to_space_nd(x: Tensor, block_shape: Integers, crops: Pairs) -> Tensor:
     ----------
     x : torch.Tensor, shape (prod(block_shape)*N, D1, ..., DM, ...)
         Any dtype, any strides, on the CPU (or without memory: meta, fake).
-    block_shape : sequence of int or integer array, shape (M,)
+    block_shape : sequence of int or int array, shape (M,)
         Block along each of the axes 1 to M, at least 1 each.
-    crops : sequence or integer array, shape (M, 2)
+    crops : sequence or int array, shape (M, 2)
         Elements to take away before and after each of these axes of the result, not negative.
 
     Returns
@@ -944,6 +944,8 @@ def batch_to_space_nd(x: Tensor, block_shape: Integers, crops: Pairs) -> Tensor:
 
 def pack_vect_c(x: Tensor, data_format: str = "NCHW", *, vect: SupportsIndex = 4, pad_value: Any = 0) -> Tensor:
     """Pack channels of a tensor into words of `vect` lanes: `s2dq.pack_vect_c` for tensors.
+
+    For each channel::
 
         out[n, c // V, h, w, c % V] = x[n, c, h, w]
 
@@ -1003,6 +1005,8 @@ def pack_vect_c(x: Tensor, data_format: str = "NCHW", *, vect: SupportsIndex = 4
 
 def unpack_vect_c(x: Tensor, data_format: str = "NCHW", *, channels: SupportsIndex | None = None) -> Tensor:
     """Unpack words of channels of a tensor, the inverse of `pack_vect_c`: `s2dq.unpack_vect_c` for tensors.
+
+    For each channel::
 
         out[n, c, h, w] = x[n, c // V, h, w, c % V]        0 <= c < channels
 

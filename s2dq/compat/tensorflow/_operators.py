@@ -128,9 +128,9 @@ def space_to_batch_nd(input: Viewable, block_shape: Integers, paddings: Pairs, n
     ----------
     input : array_like, shape (N, D1, ..., DM, ...)
         Any element type; what comes behind the M axes rides along.
-    block_shape : sequence of int or integer array, length M
+    block_shape : sequence of int or int array, length M
         Block along each axis, at least 1.
-    paddings : sequence or integer array, shape (M, 2)
+    paddings : sequence or int array, shape (M, 2)
         Zeros before and behind each of the M axes.
     name : str, optional
         Taken and not used.
@@ -177,9 +177,9 @@ def batch_to_space_nd(input: Viewable, block_shape: Integers, crops: Pairs, name
     ----------
     input : array_like, shape (N*B, D1, ..., DM, ...)
         Any element type; B is the product of `block_shape`.
-    block_shape : sequence of int or integer array, length M
+    block_shape : sequence of int or int array, length M
         Block along each axis, at least 1.
-    crops : sequence or integer array, shape (M, 2)
+    crops : sequence or int array, shape (M, 2)
         What to take away at both ends of each of the M axes of the result.
     name : str, optional
         Taken and not used.
@@ -253,7 +253,7 @@ def batch_to_space(input: Viewable, block_shape: Blocks, crops: Pairs, name: str
     ----------
     input : array_like
         As `batch_to_space_nd`.
-    block_shape : int, sequence of int or integer array
+    block_shape : int, sequence of int or int array
         As `batch_to_space_nd`; an int stands for two blocks of that size, as it does in TensorFlow.
     crops, name
         As `batch_to_space_nd`.
@@ -295,20 +295,22 @@ def required_space_to_batch_paddings(
 
     Parameters
     ----------
-    input_shape : sequence of int or integer array, length M
+    input_shape : sequence of int or int array, length M
         Extents of the axes, at least 0.
-    block_shape : sequence of int or integer array, length M
+    block_shape : sequence of int or int array, length M
         Block along each axis, at least 1.
-    base_paddings : sequence or integer array, shape (M, 2), optional
+    base_paddings : sequence or int array, shape (M, 2), optional
         The least to add before and behind each axis; by default nothing. What is missing is added behind.
     name : str, optional
         Taken and not used.
 
     Returns
     -------
-    paddings, crops : ndarray of int32, shape (M, 2)
-        ``paddings[i] = [base start, base end + e]`` and ``crops[i] = [0, e]`` with the least ``e >= 0`` for which the
-        block divides the padded axis.
+    paddings : ndarray of int32, shape (M, 2)
+        ``paddings[i] = [base start, base end + e]``, with the least ``e >= 0`` for which the block divides the padded
+        axis.
+    crops : ndarray of int32, shape (M, 2)
+        ``crops[i] = [0, e]``, which takes that away again.
 
     Raises
     ------

@@ -112,7 +112,7 @@ def space_to_batch(
     ----------
     input : array_like, shape (N, H, W, C)
         Any element type.
-    paddings : sequence or integer array, shape (2, 2)
+    paddings : sequence or int array, shape (2, 2)
         Zeros before and behind H and W.
     block_size : int
         Edge of a block, at least 1.
@@ -160,7 +160,7 @@ def batch_to_space(
     ----------
     input : array_like, shape (N*block_size**2, H, W, C)
         Any element type.
-    crops : sequence or integer array, shape (2, 2)
+    crops : sequence or int array, shape (2, 2)
         What to take away at both ends of H and W of the result.
     block_size : int
         Edge of a block, at least 1.
