@@ -2,7 +2,7 @@
 
     python check_files.py sdist|wheel|repaired SOURCE ARCHIVE
 
-A repaired wheel has libgomp, too, and its licence.
+A repaired wheel has libgomp, too, its licence, and what auditwheel says of where it comes from.
 """
 
 import re
@@ -43,7 +43,8 @@ def expected_in_wheel(source):
 
 def expected_in_repaired(source):
     """What is in a wheel, and the OpenMP that it was linked to, whose name ends in a hash and a version."""
-    return expected_in_wheel(source) | {"s2dq.libs/libgomp.so", "dist-info/licenses/libgomp.txt"}
+    more = {"s2dq.libs/libgomp.so", "dist-info/licenses/libgomp.txt", "dist-info/sboms/auditwheel.cdx.json"}
+    return expected_in_wheel(source) | more
 
 
 def in_repaired(archive):
