@@ -54,6 +54,7 @@ stage_lint() {
     pip install -q $(python .ci/extra.py lint)
     ruff check
     cython-lint s2dq
+    documented CONTRIBUTING.md numpydoc lint
 }
 
 stage_readme-tests() {
@@ -81,7 +82,6 @@ stage_docs() {
     for page in index tutorial systems operators/space_to_depth compat/pytorch; do
         test -s "docs/_build/html/$page.html"
     done
-    documented CONTRIBUTING.md numpydoc lint
     pip install -q ".[test]"
     documented CONTRIBUTING.md pytest tests/test_doctests.py
 }
