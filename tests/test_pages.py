@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shlex
 from math import prod
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,6 +12,7 @@ import pytest
 
 import s2dq
 from s2dq import compat
+from s2dq.cli import build_parser
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -183,6 +185,19 @@ def test_sizes_of_threads_are_those_of_the_kernels():
     assert [int(number) << {"KiB": 10, "MiB": 20}[unit] for number, unit in told] == [1 << shift for shift in shifts]
     awake = int(re.search(r"AWAKE = (\d{4,})", source)[1])
     assert f"less than {awake // 1_000_000} ms ago" in page
+    small = 1 << int(re.search(r"int64_t SMALL = 1 << (\d+)", source)[1])
+    assert f"results above {small >> 10} KiB release the GIL" in page
+
+
+@pytest.mark.parametrize("page", ["command", "speed"])
+def test_commands_that_pages_show_are_understood(page):
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+             for line in block.splitlines() if line.startswith("s2dq ")]
+    assert lines
+    for line in lines:
+        arguments = build_parser().parse_args(shlex.split(line)[1:])  # an unknown option raises
+        assert arguments.command == line.split()[1]
 
 
 @pytest.mark.parametrize("page", ["README.md", *sorted(
