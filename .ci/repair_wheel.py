@@ -49,7 +49,7 @@ def digest(content):
 def add_licences(wheel):
     """Rewrite `wheel` with the licences of the libraries that were put into it."""
     with zipfile.ZipFile(wheel) as archive:
-        entries = [(info, archive.read(info)) for info in archive.infolist()]
+        entries = [(info, archive.read(info)) for info in archive.infolist() if not info.is_dir()]
     libraries = [PurePosixPath(info.filename).name for info, _ in entries if ".libs/lib" in info.filename]
     licences = {licence_of(library) for library in libraries}
     if not licences:

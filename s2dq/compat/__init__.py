@@ -5,7 +5,10 @@
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from s2dq.compat import nnapi, onnx, openvino, tensorflow, torch
 
 __all__ = ["nnapi", "onnx", "openvino", "tensorflow", "torch"]
 
