@@ -36,7 +36,12 @@ floor_numpy() {
 
 # Every operator, layout and element type, and the recorded digests, but not the whole suite.
 quick_tests() {
-    pytest -q tests/test_{cases,digests,dtypes,guard_pages,operators,packaging,preprocess}.py
+    pytest -q tests/test_{cases,digests,dtypes,operators,packaging,preprocess}.py
+}
+
+# Of a build from the same sources: what it gives is what was recorded.
+build_tests() {
+    pytest -q tests/test_{digests,dtypes,packaging,recorded_plans,worked_cases}.py
 }
 
 # Dask arrays, worker processes, a cluster, and the examples that need them.
@@ -142,7 +147,7 @@ stage_build-floor() {
     fresh_checkout
     pip install -q setuptools==77.0.1 Cython==3.1.0 "$(floor_numpy)"
     pip install -q --no-build-isolation ".[test]"
-    quick_tests
+    build_tests
 }
 
 stage_serial() {
@@ -164,11 +169,11 @@ stage_tiles() {
 stage_peers() {
     new_environment venv
     fresh_checkout
-    pip install -q "$(wheel)[test,bench,litert,onnx,peers,dask,zarr]" numba opencv-python-headless
+    pip install -q "$(wheel)[test,bench,litert,mutants,onnx,peers,dask,zarr]" numba opencv-python-headless
     pip list
     dask_tests
     pytest -rs -k "fork or torch or dataloader" --ignore=tests/peers | tee ../report
-    pytest -rs tests/test_{doctests,models,interop,interop_peers,quantized_models,quantized_peers}.py | tee -a ../report
+    pytest -rs tests/test_{doctests,models,mutants,interop,interop_peers,quantized_models,quantized_peers}.py | tee -a ../report
     pytest -rs -k "dask or peer_gives or chart_is or readme_script" tests/test_{bad_input,bench}.py | tee -a ../report
     if grep -E "SKIPPED.*(torch|sklearn|onnx|litert|dask|installed)" ../report; then
         echo "a test was skipped although what it needs is there"
@@ -180,9 +185,11 @@ stage_peers() {
     done
 }
 
+# For the Python of this run. By hand, .ci/wheels has them all, and tests beside PyTorch.
 stage_wheels() {
     fresh_checkout
-    .ci/wheels -b
+    .ci/wheels -t "tests/test_digests.py tests/test_packaging.py tests/test_fork_threads.py" \
+        "$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
 }
 
 stage_asv() {

@@ -1,7 +1,10 @@
 """What tests/stress/mutants.py makes of Python text, and mutants that the tests must notice."""
 
 import ast
+import importlib
 import importlib.util
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -73,3 +76,89 @@ def test_planted_mutants_are_noticed(tmp_path, request):
         assert text.count(before) == 1, f"{file}: not once: {before}"
         planted = mutants.Mutant(file, 0, text.index(before), before, after)
         assert bench.fails(planted, tests, 120) == "failed", f"{planted.name}\n{bench.said}"
+
+
+# ------------------------------------------------------------------------------------------------ of the kernels
+
+
+@pytest.fixture
+def kernel_mutants(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    return importlib.import_module("kernel_mutants")
+
+
+def woven(kernel_mutants, raw, spots, is_c):
+    """A text with all its mutants in it, numbered as they come."""
+    numbers = {}
+    return kernel_mutants.woven(raw, spots, lambda *spot: numbers.setdefault(spot, len(numbers)), is_c)
+
+
+def test_cython_with_all_mutants(kernel_mutants):
+    text = "cdef int f(int a):\n    cdef int b = <int>a + 1\n    if a < b and b:\n        b = a\n    return b\n"
+    found = woven(kernel_mutants, text.encode(), kernel_mutants.CythonText(text).spots, False)
+    lines = found.splitlines()
+    assert len(lines) == 5  # a compiler's complaint about a line is about that line here
+    assert lines[1].startswith("    cdef int b = ") and "<int>a - 1" in lines[1]
+    assert "a <= b" in lines[2] and "a < b or b" in lines[2] and "(True)" in lines[2]
+    assert lines[3].startswith("        if not S2DQ_M(") and lines[3].endswith(": b = a")
+
+
+def test_c_with_all_mutants(kernel_mutants, tmp_path):
+    """The text is C still, and each number changes what it computes."""
+    pytest.importorskip("tree_sitter_c")
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    text = """\
+#define TWICE(x) do { (x) = (x) * 2; \\
+    } while (0)
+static int table[3] = {1, 2, 3};
+static int f(int a)
+{
+    int b = 0;
+    for (int k = 0; k < 3; k++) b += table[k];
+    if (a > 3) TWICE(b);
+    else b = -b;
+    return b + a;
+}
+"""
+    spots = kernel_mutants.CText(text.encode()).spots
+    body = woven(kernel_mutants, text.encode(), spots, True)
+    count = body.count("S2DQ_M(")
+    assert count > 15 and body.count("\n") == text.count("\n")
+    program = tmp_path / "program.c"
+    program.write_text(f"""\
+#include <stdio.h>
+#include <stdlib.h>
+static int mutant;
+static int S2DQ_M(int k) {{ return k == mutant; }}
+{body}
+int main(int count, char **words)
+{{
+    mutant = count > 1 ? atoi(words[1]) : -1;
+    printf("%d %d %d", f(3), f(4), f(-5));
+    return 0;
+}}
+""")
+    subprocess.run([compiler, "-w", "-o", tmp_path / "program", program], check=True)
+
+    def said(k):
+        try:
+            return subprocess.run([tmp_path / "program", str(k)], capture_output=True, text=True, timeout=1).stdout
+        except subprocess.TimeoutExpired:  # a loop without an end
+            return "late"
+
+    assert said(-1) == "-3 16 -11"
+    numbers = sorted({int(part.split(")")[0]) for part in body.split("S2DQ_M(")[1:]})
+    assert sum(said(k) == "-3 16 -11" for k in numbers) <= 2  # one reads beyond the table, one is the same
+
+
+def test_kernels_have_mutants(kernel_mutants, tmp_path):
+    pytest.importorskip("tree_sitter_c")
+    files = ["_kernels.pyx", "_micro/tile.h", "_micro/avx512.h"]
+    kernels = kernel_mutants.Kernels(tmp_path, files)
+    for file in files:
+        of = [mutant for mutant in kernels.mutants if mutant.file == f"s2dq/{file}"]
+        assert len(of) > 300
+        text = (SCRIPT.parents[2] / "s2dq" / file).read_text()
+        assert all(text[m.start :].startswith(m.before) and text[: m.start].count("\n") == m.line - 1 for m in of)
