@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from guarded import run_child
+from guarded import SANITIZED, run_child
 from s2dq import _kernels
 from test_fork_threads import DEADLINE, HELPERS, checked_call, full_team, in_fork
 
@@ -145,7 +145,8 @@ def refuse_threads(how):
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not HAS_OPENMP, reason="needs RLIMIT_NPROC, RLIMIT_AS and OpenMP")
-@pytest.mark.parametrize("how", ["processes", "memory"])
+@pytest.mark.parametrize("how", ["processes", pytest.param("memory", marks=pytest.mark.skipif(
+    SANITIZED, reason="limits the address space"))])  # fmt: skip
 def test_threads_that_the_system_refuses(how):
     """One thread does it. libgomp would end the interpreter."""
     output = run_child(refuse_threads, how, helpers=HELPERS, env={"OMP_NUM_THREADS": "3"})
