@@ -29,18 +29,19 @@ cases = load_cases()
 def ratio_to_copy(call, nbytes):
     """Return the median time of `call()` over that of `np.copyto` of as many bytes, both timed in turn."""
     source, target = np.ones(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
+    return ratio_to(call, lambda: np.copyto(target, source))
 
-    def copy():
-        np.copyto(target, source)
 
-    call_count, copy_count = calls_per_sample(call), calls_per_sample(copy)
-    call_times, copy_times = [], []
+def ratio_to(call, other):
+    """Return the median time of `call()` over that of `other()`, timed in turn."""
+    call_count, other_count = calls_per_sample(call), calls_per_sample(other)
+    call_times, other_times = [], []
     deadline = perf_counter() + SECONDS_PER_RATIO
     while len(call_times) < MOST_SAMPLES and (len(call_times) < 5 or perf_counter() < deadline):
-        for timed, count, times in ((call, call_count, call_times), (copy, copy_count, copy_times)):
+        for timed, count, times in ((call, call_count, call_times), (other, other_count, other_times)):
             warm(timed)
             times.append(seconds(timed, count))
-    return (median(call_times) / call_count) / (median(copy_times) / copy_count)
+    return (median(call_times) / call_count) / (median(other_times) / other_count)
 
 
 def warm(call):
