@@ -34,11 +34,6 @@ floor_numpy() {
     esac
 }
 
-# Every operator, layout and element type, and the recorded digests, but not the whole suite.
-quick_tests() {
-    pytest -q tests/test_{cases,digests,dtypes,operators,packaging,preprocess}.py
-}
-
 # Of a build from the same sources: what it gives is what was recorded.
 build_tests() {
     pytest -q tests/test_{digests,dtypes,packaging,recorded_plans,worked_cases}.py
@@ -136,8 +131,8 @@ stage_floor() {
     pip install -q "$(wheel)[test,dask,zarr]" "$(floor_numpy)" threadpoolctl==3.1.0 dask==2025.2.0 \
         distributed==2025.2.0 zarr==3.0.8 numcodecs==0.16.1
     pip list
-    quick_tests
-    pytest -q tests/test_{arrays,compat,fork_threads,plan,postprocess,quantized}.py
+    build_tests
+    pytest -q tests/test_{arrays,compat,fork_threads,operators,plan,postprocess,quantized}.py
     dask_tests
 }
 
