@@ -7,7 +7,8 @@ import numpy as np
 
 import s2dq
 
-from .common import cases, ratio_to
+from .common import ratio_to
+from .operators import OneCase
 
 # From one MiB to more than caches hold.
 NAMES = (
@@ -17,17 +18,13 @@ IDLE = 33e-3  # seconds between two frames of a camera
 EVICTING = 1 << 26  # bytes, more than caches hold
 
 
-class Calls:
-    """A case with its arrays; every page is touched."""
+class Calls(OneCase):
+    """A case with any number of threads."""
 
     version = "1"
-    timeout = 120
 
     def setup(self, name, *others):
-        case = cases.find(name)
-        self.x = cases.make_input(case, np.random.default_rng(0))
-        self.out = case.call(s2dq, self.x)
-        self.case = case
+        super().setup(name)
 
     def call(self, num_threads=None):
         self.case.call(s2dq, self.x, out=self.out, num_threads=num_threads)

@@ -1,6 +1,6 @@
 """Break the kernels a little, many times over, and see whether a test notices: python tests/stress/kernel_mutants.py
 
-Needs gcc, and `pip install -e ".[test]" tree-sitter tree-sitter-c`. A mutant changes one expression or statement of
+Needs gcc, and `pip install -e ".[test,mutants]"`. A mutant changes one expression or statement of
 `_kernels.pyx` or of a header in `_micro`, what macros expand to included: an operator, a constant, a condition, a
 statement that is left out. All of them are built into one extension, where an integer chooses the one that is broken:
 
@@ -47,11 +47,11 @@ OTHER_MACHINES = {"neon.h"}
 # What a parser of C takes for types or stray words; blanks do not move what follows.
 ATTRIBUTES = re.compile(rb"\bS2DQ_(?:AVX2|512|STEP|NEON)(?:_INLINE)?\b|\bS2DQ_(?:EVERYWHERE|RESTRICT|THREAD_LOCAL)\b")
 SWAPS = {
-    "<": ["<="], "<=": ["<"], ">": [">="], ">=": [">"], "==": ["!="], "!=": ["=="], "+": ["-"], "-": ["+"], "*": ["/"],
-    "/": ["*"], "%": ["/"], "&": ["|"], "|": ["&"], "^": ["|"], "<<": [">>"], ">>": ["<<"], "&&": ["||"], "||": ["&&"],
-    "+=": ["-="], "-=": ["+="], "|=": ["&="], "&=": ["|="], "<<=": [">>="], ">>=": ["<<="],
+    "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "/",
+    "/": "*", "%": "/", "&": "|", "|": "&", "^": "|", "<<": ">>", ">>": "<<", "&&": "||", "||": "&&",
+    "+=": "-=", "-=": "+=", "|=": "&=", "&=": "|=", "<<=": ">>=", ">>=": "<<=",
 }  # fmt: skip
-CYTHON_SWAPS = {"and": ["or"], "or": ["and"], "//": ["*"], **{k: v for k, v in SWAPS.items() if k not in ("&&", "||")}}
+CYTHON_SWAPS = {"and": "or", "or": "and", "//": "*", **{k: v for k, v in SWAPS.items() if k not in ("&&", "||")}}
 
 
 class Spot(NamedTuple):
@@ -136,7 +136,8 @@ class CText:
             symbol = self.text(operator, shift)
             before = self.raw[node.start_byte - shift : operator.start_byte - shift].decode()
             after = self.raw[operator.end_byte - shift : node.end_byte - shift].decode()
-            self.add(node, shift, [before + other + after for other in SWAPS.get(symbol, ())])
+            if symbol in SWAPS:
+                self.add(node, shift, [before + SWAPS[symbol] + after])
         elif kind == "unary_expression":
             if self.text(node.child_by_field_name("operator"), shift) in ("!", "-", "~"):
                 self.add(node, shift, [self.text(node.child_by_field_name("argument"), shift)])
@@ -198,7 +199,6 @@ class CythonText:
     """
 
     def __init__(self, text):
-        self.raw = text.encode()
         self.spots = []
         for start, line in logical_lines(text):
             self.line(start, line)
@@ -248,8 +248,9 @@ class CythonText:
         def between(left, right, allowed):
             low, high = at(left.end_lineno, left.end_col_offset), at(right.lineno, right.col_offset)
             found = re.search(r"<=|>=|==|!=|<<|>>|//|\band\b|\bor\b|[-+*%<>&|^]", text[low:high])
-            for other in CYTHON_SWAPS.get(found[0], ()) if found and found[0] in allowed else ():
-                yield lambda a, b, other=other: text[a : low + found.start()] + other + text[low + found.end() : b]
+            if found and found[0] in allowed:
+                other = CYTHON_SWAPS[found[0]]
+                yield lambda a, b: text[a : low + found.start()] + other + text[low + found.end() : b]
 
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             yield from between(node.left, node.comparators[0], {"<", "<=", ">", ">=", "==", "!="})
@@ -342,7 +343,7 @@ class Kernels:
     """The package in a directory of its own, its kernels with all mutants in them."""
 
     def __init__(self, folder, files):
-        self.folder, self.files = Path(folder), files
+        self.folder = Path(folder)
         self.mutants = []  # their numbers are their places
         self.spans = []
         self.spots = {}
@@ -605,14 +606,13 @@ def main():
     end = time.monotonic() + 60 * args.minutes
     for isa in args.isas:
         # What one instruction set did not notice, another may.
-        left = [k for k in chosen if results.get(mutant_key(kernels.mutants[k]), [""])[0] == ""
-                and isa not in results.get(mutant_key(kernels.mutants[k]), ["", []])[1]]
+        found = {k: results.get(mutant_key(kernels.mutants[k]), ["", []]) for k in chosen}
+        left = [k for k, (verdict, tried) in found.items() if not verdict and isa not in tried]
         if not left or time.monotonic() > end:
             continue
-        order = left[:]
-        random.Random(args.seed).shuffle(order)  # a part of them is a sample
+        random.Random(args.seed).shuffle(left)  # a part of them is a sample
         task = folder / f"session-{isa}.json"
-        task.write_text(json.dumps({"mutants": order, "jobs": args.jobs, "suites": args.suites,
+        task.write_text(json.dumps({"mutants": left, "jobs": args.jobs, "suites": args.suites,
                                     "seconds": end - time.monotonic()}))  # fmt: skip
         paths = f"{folder / 'checkout'}{os.pathsep}{Path(__file__).resolve().parent}"
         environment = {**os.environ, "PYTHONPATH": paths, "S2DQ_ISA": isa, "CI": "true"}
@@ -620,9 +620,7 @@ def main():
         command = [sys.executable, "-P", str(Path(__file__).resolve()), "--dir", str(folder), "--session", str(task)]
         subprocess.run(command, cwd=folder / "checkout", env=environment, check=True)
         for k, verdict in json.loads(task.with_suffix(".results").read_text()).items():
-            key = mutant_key(kernels.mutants[int(k)])
-            tried = results.get(key, ["", []])[1]
-            results[key] = [verdict, [*tried, isa]]
+            results[mutant_key(kernels.mutants[int(k)])] = [verdict, [*found[int(k)][1], isa]]
         path.write_text(json.dumps(results, indent=0))
     return say(kernels, chosen, results)
 
