@@ -163,7 +163,8 @@ def tensor_parts(source):
         arguments[source.pick(("values", "scale", "zero_point", "axis"))] = junk(source)
 
     def right(given):
-        return np.asarray(given["values"])
+        values = given["values"]
+        return np.asarray(memoryview(values) if isinstance(values, bytes) else values)  # a buffer, as operators see it
 
     return calls.Request("QuantizedTensor", s2dq.QuantizedTensor, arguments, right, None)
 
@@ -175,6 +176,8 @@ def plain(value):
     """What the junk that has been accepted stands for: the twin takes integers, not what says it is one."""
     if type(value) in (list, tuple):
         return type(value)(map(plain, value))
+    if isinstance(value, memoryview):  # which cannot read elements of another byte order itself
+        return np.asarray(value)
     return 2 if type(value) is Two else value
 
 
