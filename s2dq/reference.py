@@ -328,7 +328,7 @@ def requantize(
     """
     values = np.asarray(values)
     numbers = dequantize(values, scale, zero_point, axis=axis)
-    return quantize(numbers, new_scale, new_zero_point, dtype or values.dtype, axis=axis)
+    return quantize(numbers, new_scale, new_zero_point, values.dtype if dtype is None else dtype, axis=axis)
 
 
 # ------------------------------------------------------------------------------------------------------ pieces

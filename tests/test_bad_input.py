@@ -1159,6 +1159,13 @@ def test_raw_bytes_pad_raw_bytes(pad):
         assert result.tobytes() == b"xyz" + (pad.tobytes() if isinstance(pad, np.void) else bytes(3))
 
 
+def test_a_dtype_that_counts_as_false():
+    """Found by the fuzzer: a NumPy zero has a dtype, which the reference took for none."""
+    q = s2dq.QuantizedTensor(np.array([-3, 4], np.int8), 0.5, 0)
+    assert s2dq.requantize(q, 0.25, 3, dtype=np.uint8(0)).dtype == np.uint8
+    assert reference.requantize(q.values, 0.5, 0, 0.25, 3, np.uint8(0)).dtype == np.uint8
+
+
 @pytest.mark.parametrize("pad", [[], [5], (), np.array([1]), np.zeros((0, 2)), "ab", {"a": 1}], ids=repr)
 def test_any_object_pads_an_array_of_objects(pad):
     """Found by the fuzzer: to the operators a list is one object; the reference spread it."""
