@@ -206,7 +206,7 @@ stage_asv() {
 # Against the commit before the package changed for the last time: instructions, which need no quiet machine, and time
 # in copies of some layers and frames, alone at the end of a whole run. `.ci/gate.py previous` has all cases.
 stage_counts() {
-    "$PYTHON" "$ROOT/.ci/gate.py" previous "$(wheel)" --instructions --keep "$WHEELS/base"
+    "$PYTHON" "$ROOT/.ci/gate.py" previous "$(wheel)" --instructions --keep "$WHEELS/base" --bench "tiny|camera|imagenet|pack|layout"
 }
 
 stage_gate() {

@@ -199,7 +199,12 @@ def check(request, arguments, spoiled, with_out, out):
         return
     objects = result.dtype.hasobject  # of which any object is one
     stands = {name: value if name == "pad_value" and objects else plain(value) for name, value in given.items()}
-    wanted = request.reference(stands)
+    try:
+        wanted = request.reference(stands)
+    except ValueError as error:
+        if "array is too big" not in str(error) or result.size:
+            raise
+        return  # nothing, in more blocks than NumPy has an array for, which the twin wants on its way
     difference = calls.differs(result, wanted)
     assert not difference, f"{request.name}: {difference}"
     assert not with_out or result is out
