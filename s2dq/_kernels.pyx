@@ -30,10 +30,12 @@ import os
 from types import MethodType
 
 cimport cython
+from cython.parallel cimport prange
 from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_New, PyCapsule_SetContext
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -214,8 +216,6 @@ cdef extern from "_micro/threads.h" nogil:
     int s2dq_processors() noexcept
     int s2dq_thread() noexcept
     int s2dq_team() noexcept
-    void s2dq_run_team(int team, int64_t count, void (*run)(void *work, int64_t index) noexcept nogil,
-                       void *work) noexcept
     int64_t s2dq_now() noexcept
     int64_t s2dq_get_last_end() noexcept
     void s2dq_set_last_end(int64_t when) noexcept
@@ -1012,15 +1012,13 @@ cdef struct Shift:               # of a team, between two looks at pending signa
     int64_t next, stop           # tasks, counted by all threads
     int64_t over                 # when
     int64_t glance               # tasks that a thread runs between two looks at the clock
-    int seen                     # the size of the team
 
 
-cdef void work_on(void *work, int64_t member) noexcept nogil:
-    """Run tasks of a `Shift` until all are taken or it is over. OUT: the size of the team, of its first member."""
-    cdef Shift *shift = <Shift *>work
+cdef void work_on(Shift *shift, int *team) noexcept nogil:
+    """Run tasks until all are taken or the shift is over. OUT: the size of the team, where `team` is not NULL."""
     cdef int64_t task, left = shift.glance
-    if member == 0:  # one of them tells, so that no two threads write
-        shift.seen = s2dq_team()
+    if team:
+        team[0] = s2dq_team()
     while left or s2dq_now() < shift.over:  # looked at first: a task that was taken is run
         left = (left or shift.glance) - 1
         task = s2dq_take(&shift.next)
@@ -1029,97 +1027,85 @@ cdef void work_on(void *work, int64_t member) noexcept nogil:
         shift.run(shift.work, task)
 
 
-cdef void run_one(void *work, int64_t task) noexcept nogil:
+cdef void run_one(Shift *shift, int64_t task, int *team) noexcept nogil:
     """A given task. OUT: as for `work_on`."""
-    cdef Shift *shift = <Shift *>work
-    if task == 0:
-        shift.seen = s2dq_team()
+    if team:
+        team[0] = s2dq_team()
     shift.run(shift.work, task)
 
 
-cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nbytes, int team) noexcept nogil:
+cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nbytes, int team) except -1:
     """Run every task once, on a team of at most this size; `nbytes` are those of the result.
 
     Signals are looked at after every shift, by time: some programs move a hundred times as many bytes as others.
-    OUT: 0, or -1 with an exception set.
     """
     cdef Shift shift
-    cdef int64_t done = 0
+    cdef int member, seen = 1
+    cdef int64_t task, done = 0
     if team > 1 and not s2dq_can_start(team):
         team = 1
-    shift.run, shift.work, shift.seen = run, work, 1
+    shift.run, shift.work = run, work
     shift.glance = max(1, GLANCE // max(1, nbytes // tasks))
     while done < tasks:
-        shift.over = s2dq_now() + SHIFT if tasks > shift.glance else 0
-        shift.next, shift.stop = done, tasks
-        if shift.over == SHIFT:  # no clock
-            shift.stop = min(tasks, done + max(<int64_t>team, SLAB_BYTES // max(1, nbytes // tasks)))
-        if team == 1:
-            work_on(&shift, 1)  # of a team of its own it is not the first: whatever region we are in is another's
-        elif nbytes < RESIDENT:
-            # The same part for the same thread, call after call: it is in that thread's caches.
-            s2dq_run_team(team, tasks, run_one, &shift)
-            shift.next = tasks
-        else:
-            s2dq_run_team(team, team, work_on, &shift)
-        done = min(shift.next, shift.stop)
+        with nogil:
+            shift.over = s2dq_now() + SHIFT if tasks > shift.glance else 0
+            shift.next, shift.stop = done, tasks
+            if shift.over == SHIFT:  # no clock
+                shift.stop = min(tasks, done + max(<int64_t>team, SLAB_BYTES // max(1, nbytes // tasks)))
+            if team == 1:
+                work_on(&shift, NULL)
+            elif nbytes < RESIDENT:
+                # The same part for the same thread, call after call: it is in that thread's caches.
+                for task in prange(tasks, schedule="static", num_threads=team):
+                    run_one(&shift, task, &seen if task == 0 else NULL)
+                shift.next = tasks
+            else:
+                for member in prange(team, schedule="static", chunksize=1, num_threads=team):
+                    # One of them tells, so that no two threads write.
+                    work_on(&shift, &seen if member == 0 else NULL)
+            done = min(shift.next, shift.stop)
         if team > 1:
-            s2dq_keep_team(shift.seen)
-        if done < tasks and s2dq_look_at_signals() != 0:
-            return -1
-    s2dq_set_last_team(shift.seen)
+            s2dq_keep_team(seen)
+        if done < tasks:
+            PyErr_CheckSignals()
+    s2dq_set_last_team(seen)
     if nbytes >= PARALLEL_AWAKE:
         s2dq_set_last_end(s2dq_now())
     return 0
 
 
-cdef inline bint run_small(Program program, Buffers *buffers) noexcept nogil:
-    """Run a program that is too little to share, or even to let go of the GIL. IN: all of `buffers` but scratch and
-    the ends of X. OUT: whether it was one; else nothing was run, but `buffers` has the ends of X."""
-    cdef int s
+cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
+    """Run a program. IN: all of `buffers` but scratch and the ends of X."""
+    cdef Segment *segments
+    cdef Errand errand
+    cdef int team
+    cdef int64_t tasks, begin
     if program.count == 0:
-        return True
+        return 0
     buffers.x_low = buffers.x + program.low
     buffers.x_high = buffers.x + program.high
     buffers.scratch = NULL
     buffers.scratch_bytes = program.scratch
-    if program.nbytes > SMALL or program.scratch != 0:
-        return False
-    for s in range(program.count):
-        run_rows(&program.segments[s], buffers, NULL, 0, program.segments[s].rows)
-    s2dq_set_last_team(1)
-    return True
-
-
-cdef int run_large(Program program, Buffers *buffers, int num_threads) noexcept nogil:
-    """Run any other. IN: what `run_small` leaves. OUT: 0, or -1 with an exception set."""
-    cdef Errand errand
-    cdef int64_t tasks
-    cdef int status, team = team_for(program.nbytes, num_threads)
-    cdef Segment *segments = <Segment *>malloc(program.count * sizeof(Segment))
-    if not segments:
-        return s2dq_refuse_scratch()
-    tasks = share_out(program, segments, team)
-    team = <int>min(<int64_t>team, tasks)
-    buffers.scratch = <uint8_t *>malloc(max(1, team * program.scratch))
-    if buffers.scratch:
-        errand.segments, errand.count, errand.buffers = segments, program.count, buffers
-        status = run_tasks(run_task, &errand, tasks, program.nbytes, team)
-    else:
-        status = s2dq_refuse_scratch()
-    free(segments)
-    free(buffers.scratch)
-    return status
-
-
-cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
-    """Run a program, with the GIL. IN: all of `buffers` but scratch and the ends of X."""
-    cdef int status
-    if run_small(program, buffers):
+    if program.nbytes <= SMALL and program.scratch == 0:  # too little to share, or even to let go of the GIL
+        for begin in range(program.count):
+            run_rows(&program.segments[begin], buffers, NULL, 0, program.segments[begin].rows)
+        s2dq_set_last_team(1)
         return 0
-    with nogil:
-        status = run_large(program, buffers, num_threads)
-    return status
+    segments = <Segment *>malloc(program.count * sizeof(Segment))
+    try:
+        team = team_for(program.nbytes, num_threads)
+        if segments:
+            tasks = share_out(program, segments, team)
+            team = <int>min(<int64_t>team, tasks)
+            buffers.scratch = <uint8_t *>malloc(max(1, team * program.scratch))
+        if not segments or not buffers.scratch:
+            raise MemoryError("no memory for scratch rows")
+        errand.segments, errand.count, errand.buffers = segments, program.count, buffers
+        run_tasks(run_task, &errand, tasks, program.nbytes, team)
+    finally:
+        free(segments)
+        free(buffers.scratch)
+    return 0
 
 
 # ------------------------------------------------------------------------------------------------ prepared calls
@@ -1755,7 +1741,7 @@ cdef int run_conversion(const s2dq_conversion *conversion, int64_t count, int64_
     cdef int64_t nbytes = count * width
     cdef int64_t tasks
     cdef Parts parts
-    cdef int status, team
+    cdef int team
     if nbytes <= SMALL:
         s2dq_convert(conversion, CONVERTERS, 0, count)
         s2dq_set_last_team(1)
@@ -1765,9 +1751,7 @@ cdef int run_conversion(const s2dq_conversion *conversion, int64_t count, int64_
     # Parts begin at lines of the result, so that no two threads write one.
     parts.size = min(max(nbytes // (4 * team), TASK_MIN), TASK_MAX) // width // 64 * 64
     tasks = (count + parts.size - 1) // parts.size
-    with nogil:
-        status = run_tasks(run_part, &parts, tasks, nbytes, <int>min(<int64_t>team, tasks))
-    return status
+    return run_tasks(run_part, &parts, tasks, nbytes, <int>min(<int64_t>team, tasks))
 
 
 cdef void run_part(const void *work, int64_t task) noexcept nogil:

@@ -111,19 +111,6 @@ static int s2dq_thread(void) { return 0; }
 static int s2dq_team(void) { return 1; }
 #endif
 
-/* The parallel loop: indices from 0 on, those of a thread one after the other. Not Cython's prange, which lets go of the
- * GIL where PyGILState_Check says that it is there: in a process that has had a sub-interpreter that is always. */
-static void s2dq_run_team(int team, int64_t count, void (*run)(void *work, int64_t index), void *work)
-{
-    int64_t index;
-#if defined(_OPENMP)
-#pragma omp parallel for schedule(static) num_threads(team)
-#else
-    (void)team;
-#endif
-    for (index = 0; index < count; index++) run(work, index);
-}
-
 /* Written by one thread while others read: the cap that callers set, the quota of the control group, the processors
  * that tests count with, and the next task of a team. */
 #if defined(_MSC_VER)
