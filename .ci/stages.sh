@@ -1,5 +1,6 @@
 # One function per stage of .ci/run, which starts `bash -euo pipefail stages.sh STAGE` in an empty directory.
-# SOURCE is a clean copy of the checkout that nobody builds in, WHEELS is where `package` leaves its wheel.
+# SOURCE is a clean copy of the checkout that nobody builds in, WHEELS is where `package` leaves its wheel, ROOT is the
+# checkout itself, whose history `counts` reads.
 
 # Make a virtual environment and put it first on PATH.
 new_environment() {
@@ -199,8 +200,20 @@ stage_asv() {
     export XDG_CONFIG_HOME=${XDG_CONFIG_HOME:-$HOME/.config} XDG_CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache}
     export HOME=$PWD/../home
     mkdir "$HOME"
-    documented asv_bench/README.md "pip install" "asv run"
+    documented asv_bench/README.md "pip install" "asv run --quick"
     python .ci/check_asv.py asv_bench/results
+}
+
+# Against the commit before the package changed for the last time: instructions, which need no quiet machine, and time
+# in copies of some layers and frames, alone at the end of a whole run. `.ci/gate.py previous` has all cases.
+stage_counts() {
+    "$PYTHON" "$ROOT/.ci/gate.py" previous "$(wheel)" --instructions --keep "$WHEELS/base" --bench "tiny|camera|imagenet|pack|layout"
+}
+
+stage_gate() {
+    local base
+    base=$(ls "$WHEELS"/base/s2dq-*.whl) || { echo "NOT RUN: the counts stage has left no wheel"; exit 77; }
+    "$PYTHON" "$ROOT/.ci/gate.py" "$base" "$(wheel)" --bench "camera_640|pack|tiny_s2d|imagenet_640|mobilenet_224"
 }
 
 # The checks of tests/stress, in minutes: that page has the long ones. What is missing makes them NOT RUN.

@@ -856,6 +856,7 @@ cdef struct Errand:
     const Segment *segments
     int count
     const Buffers *buffers
+    bint shared                  # by a team of ours: else our number is that in a region of others
 
 
 cdef void run_task(const void *work, int64_t task) noexcept nogil:
@@ -873,7 +874,7 @@ cdef void run_task(const void *work, int64_t task) noexcept nogil:
             high = middle - 1
     segment = &errand.segments[low]
     first = (task - segment.first_task) * segment.task_rows
-    run_rows(segment, buffers, buffers.scratch + s2dq_thread() * buffers.scratch_bytes, first,
+    run_rows(segment, buffers, buffers.scratch + (s2dq_thread() * buffers.scratch_bytes if errand.shared else 0), first,
              min(first + segment.task_rows, segment.rows))
 
 
@@ -1100,7 +1101,7 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
             buffers.scratch = <uint8_t *>malloc(max(1, team * program.scratch))
         if not segments or not buffers.scratch:
             raise MemoryError("no memory for scratch rows")
-        errand.segments, errand.count, errand.buffers = segments, program.count, buffers
+        errand.segments, errand.count, errand.buffers, errand.shared = segments, program.count, buffers, team > 1
         run_tasks(run_task, &errand, tasks, program.nbytes, team)
     finally:
         free(segments)

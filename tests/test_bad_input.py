@@ -1172,6 +1172,22 @@ def test_value_too_long_for_a_message(function, argument, value):
     assert message.isprintable() and len(message) < 1000, message
 
 
+@pytest.mark.parametrize("pad", [np.void(b"abc"), None], ids=repr)
+def test_raw_bytes_pad_raw_bytes(pad):
+    """Found by the fuzzer: the reference asked a void whether it is 0, which NumPy refuses."""
+    x = np.frombuffer(b"xyz", "V3").reshape(1, 1)
+    for module in (s2dq, reference):
+        result = module.space_to_batch_nd(x, [2], [[0, 1]], pad_value=pad)
+        assert result.tobytes() == b"xyz" + (pad.tobytes() if isinstance(pad, np.void) else bytes(3))
+
+
+def test_a_dtype_that_counts_as_false():
+    """Found by the fuzzer: a NumPy zero has a dtype, which the reference took for none."""
+    q = s2dq.QuantizedTensor(np.array([-3, 4], np.int8), 0.5, 0)
+    assert s2dq.requantize(q, 0.25, 3, dtype=np.uint8(0)).dtype == np.uint8
+    assert reference.requantize(q.values, 0.5, 0, 0.25, 3, np.uint8(0)).dtype == np.uint8
+
+
 @pytest.mark.parametrize("pad", [[], [5], (), np.array([1]), np.zeros((0, 2)), "ab", {"a": 1}], ids=repr)
 def test_any_object_pads_an_array_of_objects(pad):
     """Found by the fuzzer: to the operators a list is one object; the reference spread it."""

@@ -156,6 +156,18 @@ def test_threads_that_the_system_refuses(how):
 # ---------------------------------------------------------------------------------------------- regions of others
 
 
+@pytest.fixture
+def region(tmp_path):
+    """A library with a parallel region that calls back."""
+    library = tmp_path / "region.so"
+    source = Path(__file__).with_name("openmp_region.c")
+    command = ["gcc", "-fopenmp", "-shared", "-fPIC", "-o", library, source]
+    built = subprocess.run(command, capture_output=True, text=True)
+    if built.returncode:
+        pytest.skip(f"gcc builds no OpenMP program: {built.stderr[:200]}")
+    return library
+
+
 def call_in_region(library, first):
     import ctypes
     import threading
@@ -189,17 +201,47 @@ def call_in_region(library, first):
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.skipif(not _kernels.build_info()[0].startswith("gcc"), reason="another OpenMP than gcc's")
 @pytest.mark.parametrize("first", ["ours", "theirs"])
-def test_call_in_a_parallel_region_of_others(tmp_path, first):
+def test_call_in_a_parallel_region_of_others(region, first):
     """One thread, and a whole team again after the region."""
-    library = tmp_path / "region.so"
-    source = Path(__file__).with_name("openmp_region.c")
-    command = ["gcc", "-fopenmp", "-shared", "-fPIC", "-o", library, source]
-    built = subprocess.run(command, capture_output=True, text=True)
-    if built.returncode:
-        pytest.skip(f"gcc builds no OpenMP program: {built.stderr[:200]}")
     env = {"OMP_NUM_THREADS": "2", "OMP_DYNAMIC": "false"}
-    output = run_child(call_in_region, str(library), first, helpers=[checked_call], env=env).split()
+    output = run_child(call_in_region, str(region), first, helpers=[checked_call], env=env).split()
     assert output == ["6", "1", "1", str(min(2, full_team()))]
+
+
+def scratch_in_region(library):
+    """Calls that go through scratch rows, on all threads of a region, which number themselves from 0 to 5."""
+    import ctypes
+    import threading
+
+    import numpy as np
+
+    import s2dq
+    from s2dq import _kernels, operators
+
+    x = np.random.default_rng(20250301).integers(-128, 128, (4, 60, 90, 48), np.int8)
+    arguments = {"out_format": "NCHW_VECT_C", "vect": 32}
+    right = s2dq.space_to_depth(x, 5, **arguments)
+    programs = []
+    made = _kernels.Program
+    _kernels.Program = lambda table: programs.append(made(table)) or programs[-1]
+    operators.program_of.cache_clear()
+    s2dq.space_to_depth(x[:, ::-1], 5, **arguments)
+    lock, seen = threading.Lock(), []
+
+    def callback(number):
+        wrong = sum(not np.array_equal(s2dq.space_to_depth(x, 5, **arguments), right) for _ in range(20))
+        with lock:
+            seen.append((number, wrong))
+
+    ctypes.CDLL(library).run_in_region(6, ctypes.CFUNCTYPE(None, ctypes.c_int)(callback))
+    print(programs[0].scratch > 4096, sorted(seen) == [(number, 0) for number in range(6)])
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@pytest.mark.skipif(not _kernels.build_info()[0].startswith("gcc"), reason="another OpenMP than gcc's")
+def test_scratch_rows_in_a_parallel_region_of_others(region):
+    """One row is enough for one thread, whatever its number is: rows of others were beyond the end."""
+    assert run_child(scratch_in_region, str(region), env={"OMP_NUM_THREADS": "2"}).split() == ["True", "True"]
 
 
 def fit_beside_us(first):

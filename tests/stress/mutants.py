@@ -48,6 +48,7 @@ COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
+SYMMETRIC = {"max", "min", "gcd", "lcm"}  # functions to which the order of arguments means nothing
 ARITHMETIC = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
@@ -105,7 +106,9 @@ def changes(node):
         yield ast.Break()
     elif isinstance(node, ast.Break):
         yield ast.Continue()
-    elif isinstance(node, ast.Call) and len(node.args) >= 2 and not any(map(is_starred, node.args[:2])):
+    elif isinstance(node, ast.Call) and len(node.args) >= 2 and not (
+        any(map(is_starred, node.args[:2])) or ast.unparse(node.func) in SYMMETRIC
+    ):
         yield changed(node, args=[node.args[1], node.args[0], *node.args[2:]])
     elif isinstance(node, ast.Return) and node.value and not is_none(node.value):
         yield ast.Return(ast.Constant(None))
