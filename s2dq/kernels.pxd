@@ -17,8 +17,10 @@
 # then to `s2dq.set_num_threads` and the environment. In a parallel region of the caller's own, 1 is right.
 #
 # `run` raises MemoryError, before it writes, where there is no memory for scratch rows, and what signal handlers raise:
-# a long run looks at signals every 30 ms, for which it takes the GIL. It takes it for errors, too, and never else; nor
-# does it let go of one that its caller holds. A thread that Python has not seen is told of an error by -1 alone.
+# a long run looks at signals every 30 ms, for which it takes the GIL. On one thread it takes it for that and for errors
+# alone, and lets go of none that its caller holds. A team of threads is led as the operators lead theirs: the GIL is
+# taken to begin and to end, and nobody has it in between. A thread that Python has not seen has no team, and is told of
+# an error by -1 alone.
 #
 # Nothing of s2dq is linked to, and nothing but the first fields of `s2dq_plan` is compiled into a module, which so goes
 # on with newer versions of s2dq; where it cannot, `plan_of` says so.
