@@ -144,6 +144,7 @@ stage_build-floor() {
     pip install -q setuptools==77.0.1 Cython==3.1.0 "$(floor_numpy)"
     pip install -q --no-build-isolation ".[test]"
     build_tests
+    pytest -q tests/test_cython_users.py
 }
 
 stage_serial() {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from s2dq import compat, interop, models, reference
+from s2dq import compat, interop, kernels, models, reference
 from s2dq._threads import get_num_threads, set_num_threads, show_config
 from s2dq.operators import (
     batch_to_space,
@@ -30,6 +30,7 @@ __all__ = [
     "dequantize",
     "get_num_threads",
     "interop",
+    "kernels",
     "models",
     "pack_vect_c",
     "quantize",

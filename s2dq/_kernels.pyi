@@ -35,6 +35,40 @@ class Lookups:
         flip: int,
     ) -> Self: ...
 
+@final
+class PreparedCall:
+    """A call that Cython code can run: immutable, shared between threads."""
+
+    @property
+    def x_shape(self) -> tuple[int, ...]: ...
+    @property
+    def x_strides(self) -> tuple[int, ...]: ...
+    @property
+    def x_dtype(self) -> np.dtype[Any]: ...
+    @property
+    def x_low(self) -> int: ...
+    @property
+    def x_high(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def num_threads(self) -> int: ...
+    @property
+    def __s2dq_plan__(self) -> Any: ...  # a capsule
+    def __new__(
+        cls,
+        x: np.ndarray,
+        out: np.ndarray,
+        program: Program,
+        fill: bytes,
+        lookups: Lookups | None,
+        num_threads: int,
+    ) -> Self: ...
+
 @disjoint_base
 class Seen:
     """What a call came to, for arrays of one shape, strides and dtype."""

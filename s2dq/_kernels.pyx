@@ -37,10 +37,12 @@ from libc.string cimport memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.pycapsule cimport PyCapsule_New
-from cpython.ref cimport Py_INCREF
+from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_New, PyCapsule_SetContext
+from cpython.ref cimport Py_DECREF, Py_INCREF
 
 cimport numpy as cnp
+
+from s2dq.kernels cimport Plan, S2DQ_PLAN_VERSION
 
 cnp.import_array()
 
@@ -240,6 +242,47 @@ cdef extern from *:
     #endif
     """
     bint S2DQ_HAS_GIL            # nobody changes an object while we look at it and run no Python code
+
+
+cdef extern from * nogil:
+    """
+    #if PY_VERSION_HEX < 0x030D0000
+    #define PyThreadState_GetUnchecked _PyThreadState_UncheckedGet
+    #endif
+
+    /* Have `act` done with the GIL, whether this thread has it or not. Not by PyGILState_Ensure, which lets a daemon
+     * thread that comes after the end of the interpreter crash. Nothing is done then, or in a thread that Python does
+     * not know: `otherwise` is returned. */
+    static int s2dq_with_gil(int (*act)(void *work), void *work, int otherwise)
+    {
+        PyThreadState *const thread = PyGILState_GetThisThreadState();
+        int status;
+        if (!thread) return otherwise;
+        if (PyThreadState_GetUnchecked() == thread) return act(work);
+        PyEval_RestoreThread(thread);
+        status = act(work);
+        PyEval_SaveThread();
+        return status;
+    }
+
+    static int s2dq_check_signals(void *work) { (void)work; return PyErr_CheckSignals(); }
+    static int s2dq_no_scratch(void *work)
+    {
+        (void)work;
+        PyErr_SetString(PyExc_MemoryError, "no memory for scratch rows");
+        return -1;
+    }
+
+    /* 0, or -1 with the exception that a signal's handler has raised. */
+    static int s2dq_look_at_signals(void) { return s2dq_with_gil(s2dq_check_signals, NULL, 0); }
+    /* -1 */
+    static int s2dq_refuse_scratch(void) { return s2dq_with_gil(s2dq_no_scratch, NULL, -1); }
+    """
+    int s2dq_look_at_signals() noexcept
+    int s2dq_refuse_scratch() noexcept
+
+cdef extern from *:
+    int s2dq_with_gil(int (*act)(void *work) noexcept, void *work, int otherwise) noexcept nogil
 
 
 cdef extern from "Python.h":
@@ -1037,22 +1080,31 @@ cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nby
     return 0
 
 
+cdef inline bint run_small(Program program, Buffers *buffers) noexcept nogil:
+    """Run a program that is too little to share, or even to let go of the GIL; tell whether it was one. IN: all of
+    `buffers` but scratch and the ends of X. OUT: the latter."""
+    cdef int s
+    if program.count == 0:
+        return True
+    buffers.x_low = buffers.x + program.low
+    buffers.x_high = buffers.x + program.high
+    buffers.scratch = NULL
+    buffers.scratch_bytes = program.scratch
+    if program.nbytes > SMALL or program.scratch != 0:
+        return False
+    for s in range(program.count):
+        run_rows(&program.segments[s], buffers, NULL, 0, program.segments[s].rows)
+    s2dq_set_last_team(1)
+    return True
+
+
 cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
     """Run a program. IN: all of `buffers` but scratch and the ends of X."""
     cdef Segment *segments
     cdef Errand errand
     cdef int team
-    cdef int64_t tasks, begin
-    if program.count == 0:
-        return 0
-    buffers.x_low = buffers.x + program.low
-    buffers.x_high = buffers.x + program.high
-    buffers.scratch = NULL
-    buffers.scratch_bytes = program.scratch
-    if program.nbytes <= SMALL and program.scratch == 0:  # too little to share, or even to let go of the GIL
-        for begin in range(program.count):
-            run_rows(&program.segments[begin], buffers, NULL, 0, program.segments[begin].rows)
-        s2dq_set_last_team(1)
+    cdef int64_t tasks
+    if run_small(program, buffers):
         return 0
     segments = <Segment *>malloc(program.count * sizeof(Segment))
     try:
@@ -1069,6 +1121,153 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
         free(segments)
         free(buffers.scratch)
     return 0
+
+
+# ------------------------------------------------------------------------------------------------ prepared calls
+
+cdef struct Ready:
+    Plan plan                    # first: who has its address has that of the rest
+    Buffers buffers              # of every run, but for X, Y and scratch
+    PyObject *program
+    int num_threads
+
+
+cdef enum:
+    ALONE = 1                    # instead of a status: nothing was run
+
+cdef struct Wish:                # of a run with a team
+    PyObject *program
+    Buffers *buffers
+    int num_threads
+
+
+cdef int run_together(void *work) noexcept:
+    """A run with a team, by the driver of the operators. OUT: 0, or -1 with an exception set."""
+    cdef Wish *wish = <Wish *>work
+    cdef object program = <object>wish.program
+    # The exception stays set, where a function that cannot raise would drop it.
+    return (<int (*)(Program, Buffers *, int) noexcept>execute)(<Program>program, wish.buffers, wish.num_threads)
+
+
+cdef int run_alone(Program program, Buffers *buffers) noexcept nogil:
+    """A run on this thread, without the GIL. OUT: as of `run_together`."""
+    cdef Errand errand
+    cdef Shift shift
+    cdef int64_t tasks
+    cdef int status = 0
+    cdef Segment *segments = <Segment *>malloc(program.count * sizeof(Segment))
+    buffers.scratch = <uint8_t *>malloc(max(1, program.scratch))
+    if segments and buffers.scratch:
+        errand.segments, errand.count, errand.buffers, errand.shared = segments, program.count, buffers, False
+        tasks = share_out(program, segments, 1)
+        shift.run, shift.work, shift.next = run_task, &errand, 0
+        shift.glance = max(1, GLANCE // max(1, program.nbytes // tasks))
+        while shift.next < tasks and status == 0:
+            shift.over, shift.stop = s2dq_now() + SHIFT, tasks
+            if shift.over == SHIFT:  # no clock
+                shift.stop = min(tasks, shift.next + SLAB_BYTES // max(1, program.nbytes // tasks) + 1)
+            work_on(&shift, NULL)
+            shift.next = min(shift.next, shift.stop)
+            if shift.next < tasks:
+                status = s2dq_look_at_signals()
+        s2dq_set_last_team(1)
+    else:
+        status = s2dq_refuse_scratch()
+    free(segments)
+    free(buffers.scratch)
+    return status
+
+
+cdef int run_plan(const Plan *plan, const void *x, void *out, int num_threads) noexcept nogil:
+    """What `run` of kernels.pxd does. OUT: 0, or -1 with an exception set."""
+    cdef const Ready *ready = <const Ready *>plan
+    cdef Buffers buffers = ready.buffers
+    cdef Wish wish
+    cdef int status
+    buffers.x, buffers.y = <const uint8_t *>x, <uint8_t *>out
+    if run_small(<Program>ready.program, &buffers):
+        return 0
+    wish.program, wish.buffers = ready.program, &buffers
+    wish.num_threads = num_threads if num_threads > 0 else ready.num_threads
+    if team_for((<Program>ready.program).nbytes, wish.num_threads) > 1:
+        status = s2dq_with_gil(run_together, &wish, ALONE)
+        if status != ALONE:
+            return status
+    return run_alone(<Program>ready.program, &buffers)
+
+
+cdef void let_go(object capsule) noexcept:
+    Py_DECREF(<object>PyCapsule_GetContext(capsule))
+
+
+@cython.final
+cdef class PreparedCall:
+    """A call that Cython code can run: immutable, shared between threads. `s2dq.kernels.prepare` makes them.
+
+    Attributes
+    ----------
+    x_shape, x_strides : tuple of int
+        Of the tensors that it reads.
+    x_dtype : dtype
+    x_low, x_high : int
+        Ends of the bytes that it reads, seen from the first element of the tensor.
+    shape : tuple of int
+        Of the result, which is C-contiguous.
+    dtype : dtype
+    nbytes : int
+        Of the result.
+    num_threads : int
+        The largest team where a run does not say; 0 leaves it to the setter, the environment and OpenMP.
+    """
+
+    cdef Ready ready
+    cdef Program program
+    cdef bytes fill
+    cdef Lookups lookups
+    cdef readonly tuple x_shape, x_strides, shape
+    cdef readonly cnp.dtype x_dtype, dtype
+
+    def __cinit__(self, cnp.ndarray x not None, cnp.ndarray out not None, Program program not None,
+                  bytes fill not None, Lookups lookups, int num_threads):
+        self.x_shape, self.x_strides, self.x_dtype = (<object>x).shape, (<object>x).strides, x.dtype
+        self.shape, self.dtype = (<object>out).shape, out.dtype
+        self.program, self.fill, self.lookups = program, fill, lookups
+        self.ready.plan.version = self.ready.plan.oldest = S2DQ_PLAN_VERSION
+        self.ready.plan.run = run_plan
+        self.ready.plan.x_low, self.ready.plan.x_high = program.low, program.high
+        self.ready.plan.out_bytes = cnp.PyArray_NBYTES(out)
+        self.ready.buffers.fill = <const uint8_t *>PyBytes_AS_STRING(fill)
+        self.ready.buffers.fill_high = self.ready.buffers.fill + PyBytes_GET_SIZE(fill)
+        look_up(&self.ready.buffers, lookups)
+        self.ready.program = <PyObject *>program
+        self.ready.num_threads = num_threads
+
+    @property
+    def x_low(self):
+        return self.ready.plan.x_low
+
+    @property
+    def x_high(self):
+        return self.ready.plan.x_high
+
+    @property
+    def nbytes(self):
+        return self.ready.plan.out_bytes
+
+    @property
+    def num_threads(self):
+        return self.ready.num_threads
+
+    @property
+    def __s2dq_plan__(self):
+        """The `Plan` for kernels.pxd, in a capsule that keeps this call."""
+        capsule = PyCapsule_New(&self.ready.plan, "s2dq.plan", let_go)
+        PyCapsule_SetContext(capsule, <void *>self)
+        Py_INCREF(self)
+        return capsule
+
+    def __repr__(self):
+        return f"<PreparedCall {self.x_shape} {self.x_dtype} -> {self.shape} {self.dtype}>"
 
 
 # --------------------------------------------------------------------------------------------- calls seen before

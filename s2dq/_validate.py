@@ -626,6 +626,24 @@ def thread_count(name: str, n: Any) -> int:
 
 
 @guarded
+def preparable(name: str, operator: Any, kinds: tuple[type, ...], keywords: dict[str, Any]) -> None:
+    """Check what `prepare` does not leave to the operator."""
+    door = Door(name)
+    if not issubclass(type(operator), kinds):
+        rule = "operator must be an operator of s2dq, a Preprocessor or a Postprocessor"
+        door.refuse(TypeError, f"{rule}, not {show(operator)}")
+    if "out" in keywords:
+        door.refuse(TypeError, f"out is for each run to give, not {show(keywords['out'])}")
+
+
+@guarded
+def check_elements(name: str, dtype: np.dtype) -> None:
+    """Refuse elements that hold references: without the GIL nobody may count them."""
+    if dtype.hasobject:
+        Door(name).refuse(TypeError, f"elements of dtype {dtype} hold references, which no prepared call can move")
+
+
+@guarded
 def depth_call(
     name: str, to_depth: bool, x: Any, block_size: Any, data_format: Any, mode: Any, out_format: Any, vect: Any,
     channels: Any, pairs: Any, pad_value: Any, out: Any, num_threads: Any,

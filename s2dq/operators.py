@@ -14,7 +14,7 @@ from s2dq import _kernels
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps
 from s2dq._plan import Means, plan_batch, plan_depth
 from s2dq._typing import Blocks, Integers, Pairs, Scalar, Viewable
-from s2dq._validate import Call, batch_call, depth_call, pack_call, unpack_call
+from s2dq._validate import UNMADE, Call, batch_call, check_elements, depth_call, pack_call, unpack_call
 
 __all__ = [
     "batch_to_space",
@@ -40,6 +40,7 @@ Checked = tuple[Any, np.ndarray | None, np.ndarray | None, _kernels.Program | No
 _means = _kernels.tile_means()
 _TILES = Means(*_means) if _means else None
 SLACK = bytes(64)  # behind the fill values, so that kernels may read them in full registers
+_NOTHING = _kernels.Program(np.zeros(2, np.int64))  # for elements of no bytes
 
 
 @lru_cache(maxsize=1024)
@@ -84,19 +85,32 @@ class Operation:
             _run_references(call)
         elif call.x.dtype.itemsize:
             program = program_of(call.problem)
-            fill = call.lane.tobytes() + (call.pad.tobytes() if pads is None else pads) + SLACK
+            fill = _fill(call, pads)
             _kernels.run(program, call.x, call.out, fill, None, call.num_threads)
             return program, fill
         return None, b""
 
+    def prepare(self, call: AnyCall) -> _kernels.PreparedCall:
+        """What `check` found to be right, for others to move."""
+        check_elements(self.name, call.x.dtype)
+        program = program_of(call.problem) if call.x.dtype.itemsize else _NOTHING
+        return _kernels.PreparedCall(call.x, call.out, program, _fill(call), None, call.num_threads)
+
     def _first(self, x: Any, out: Any, num_threads: Any, arguments: Arguments) -> Checked:
         """A call that has not been made before, or is no plain one; see `_kernels.Memo`."""
+        if out is UNMADE:
+            return self.prepare(self.check(x, out, num_threads, arguments)), None, None, None, b"", None
         move = None if type(x) is np.ndarray else _mover(type(x))
         if move:
             return move(x, self, out, num_threads, arguments), None, None, None, b"", None
         call = self.check(x, out, num_threads, arguments)
         program, fill = self.execute(call)
         return call.result, call.x, call.out, program, fill, None
+
+
+def _fill(call: AnyCall, pads: bytes | None = None) -> bytes:
+    """Fill values of a run."""
+    return cast(bytes, call.lane.tobytes()) + (call.pad.tobytes() if pads is None else pads) + SLACK
 
 
 class Carrier(Protocol):

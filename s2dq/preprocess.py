@@ -7,9 +7,19 @@ from typing import Any, NamedTuple, NoReturn, SupportsIndex
 import numpy as np
 
 from s2dq import _kernels
+from s2dq._layout import DepthProblem
 from s2dq._lookup import Lookup, lookup_of
 from s2dq._typing import Blocks, DTypeLike, Integers, Real, Reals, Viewable
-from s2dq._validate import FrameSettings, frame_call, frame_margins, frame_settings, post_call, post_settings
+from s2dq._validate import (
+    UNMADE,
+    Call,
+    FrameSettings,
+    frame_call,
+    frame_margins,
+    frame_settings,
+    post_call,
+    post_settings,
+)
 from s2dq.operators import SLACK, Checked, program_of
 from s2dq.quantized import QuantizedTensor
 
@@ -259,8 +269,7 @@ class Preprocessor(_Prepared):
         else:
             program = program_of(call.problem._replace(lookup=self._lookup.kind))
             lookups = _kernels.Lookups(program, fill, *self._lookup)
-        _kernels.run(program, call.x, call.out, fill, lookups, call.num_threads)
-        return call.result, call.x, call.out, program, fill, lookups
+        return _made(call, out, program, fill, lookups)
 
     def _staged(self, program: _kernels.Program, fill: bytes, source: np.dtype[Any]) -> _kernels.Lookups:
         """How elements of `source` become those of the result."""
@@ -330,6 +339,17 @@ class Preprocessor(_Prepared):
                [6, 7, 8]], dtype=uint8)
         """
         return Postprocessor(**self._keywords())
+
+
+def _made(
+    call: Call[DepthProblem], out: Any, program: _kernels.Program, fill: bytes, lookups: _kernels.Lookups
+) -> Checked:
+    """Run a checked call; or prepare it, where `out` says that it is not to be made."""
+    if out is UNMADE:
+        prepared = _kernels.PreparedCall(call.x, call.out, program, fill, lookups, call.num_threads)
+        return prepared, None, None, None, b"", None
+    _kernels.run(program, call.x, call.out, fill, lookups, call.num_threads)
+    return call.result, call.x, call.out, program, fill, lookups
 
 
 _KEYWORDS = tuple(name for name in inspect.signature(Preprocessor).parameters)
@@ -536,8 +556,7 @@ class Postprocessor(_Prepared):
         call = post_call("Postprocessor", self._settings, QuantizedTensor, tensor, out, *arguments)
         program = program_of(call.problem._replace(lookup=self._lookup.kind))
         lookups = _kernels.Lookups(program, _NO_FILL, *self._lookup)
-        _kernels.run(program, call.x, call.out, _NO_FILL, lookups, call.num_threads)
-        return call.result, call.x, call.out, program, _NO_FILL, lookups
+        return _made(call, out, program, _NO_FILL, lookups)
 
 
 _NO_FILL = bytes(2) + SLACK  # frames have neither spare lanes nor padding

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import s2dq
 from guarded import run_child
-from s2dq import interop, models, reference
+from s2dq import interop, kernels, models, reference
 from s2dq.compat import nnapi, onnx, openvino, tensorflow
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
@@ -135,6 +135,11 @@ def good_calls():
     for name in ("space_to_depth", "depth_to_space"):
         yield f"compat.tensorflow.v1.{name}", Good(None, {"input": x, "block_size": 2}, f"compat.tensorflow.{name}")
 
+    yield "kernels.prepare", Good(lambda: lambda operator: kernels.prepare(operator, zeros(1, 4, 6, 4), 2),
+                                  {"operator": s2dq.space_to_depth}, "prepare")
+    yield "kernels.prepare, of x", Good(lambda: lambda x, block_size: kernels.prepare(s2dq.space_to_depth, x,
+                                                                                      block_size),
+                                        {"x": zeros(1, 4, 6, 4), "block_size": 2}, "space_to_depth")
     for name, arguments in {"pixel_shuffle": {"input": (1, 4, 2, 2), "upscale_factor": 2},
                             "pixel_unshuffle": {"input": (1, 1, 4, 4), "downscale_factor": 2},
                             "space_to_depth": {"x": (1, 4, 4, 4), "block_size": 2},
@@ -693,6 +698,21 @@ def operators():
         yield from rows(function, "pad_value", TypeError, "must be a value of dtype int8", "0", True, object())
 
 
+def prepared():
+    yield from rows("kernels.prepare", "operator", TypeError, "must be an operator of s2dq", None, 3, "space_to_depth",
+                    object(), HostileEquality(), Says(print, "print"), Says(s2dq.quantize, "quantize"),
+                    Says(PRE.geometry, "geometry"))
+    yield from rows("kernels.prepare, of x", "x", TypeError, "must be an array", None, Says("x", "str"), HostileArray(),
+                    quantized(1, 4, 6, 4))
+    yield from rows("kernels.prepare, of x", "x", TypeError, "hold references",
+                    Says(zeros(1, 4, 6, 4, dtype=object), "object"), Says(zeros(1, 4, 6, 4, dtype="T"), "StringDType"),
+                    named="elements")
+    yield from rows("kernels.prepare, of x", "x", ValueError, "not divisible", Says(zeros(1, 3, 6, 4), "3"),
+                    named="height")
+    yield from rows("kernels.prepare, of x", "block_size", ValueError, "not divisible", 65536, 2**63, HUGE)
+    yield from rows("kernels.prepare, of x", "block_size", TypeError, "must be an integer", 2.0, "2", True, None)
+
+
 def where_importable():
     """Rows for the packages that need not be there."""
     name = "compat.torch.pixel_shuffle"
@@ -734,7 +754,8 @@ def where_importable():
 
 GROUPS = {
     make.__name__: [*make()]
-    for make in (advisories, outs, quantization, numbers_of_threads, frames, readers, other_systems, operators)
+    for make in (advisories, outs, quantization, numbers_of_threads, frames, readers, other_systems, operators,
+                 prepared)
 }
 for _row in where_importable():
     GROUPS.setdefault("torch" if "torch" in _row.function else "dask", []).append(_row)
@@ -873,11 +894,12 @@ def test_rows_cover_every_argument_of_every_function():
 
 
 def test_table_covers_every_public_function():
-    exempt = {"get_num_threads", "show_config"}  # without arguments
+    # Without arguments, and the type of what another returns.
+    exempt = {"get_num_threads", "show_config", "kernels.PreparedCall"}
     covered = set(GOOD) | exempt
-    for module, prefix in ((s2dq, ""), (interop, "interop."), (onnx, "compat.onnx."), (openvino, "compat.openvino."),
-                           (nnapi, "compat.nnapi."), (tensorflow, "compat.tensorflow."),
-                           (tensorflow.v1, "compat.tensorflow.v1.")):
+    for module, prefix in ((s2dq, ""), (interop, "interop."), (kernels, "kernels."), (onnx, "compat.onnx."),
+                           (openvino, "compat.openvino."), (nnapi, "compat.nnapi."),
+                           (tensorflow, "compat.tensorflow."), (tensorflow.v1, "compat.tensorflow.v1.")):
         for name in module.__all__:
             function = getattr(module, name) if name != "OPS" else None
             if callable(function) and function not in [public(one) for one in covered if not GOOD.get(one, (1,))[0]

@@ -27,6 +27,7 @@ PLANTED = [
     ("quantized.py", "from s2dq import reference", "The NumPy twins are an oracle"),
     ("_validate.py", "import torch", "need NumPy alone"),
     ("interop.py", "import onnx", "need NumPy alone"),
+    ("kernels.py", "from s2dq import interop", "Imports run one way"),
     ("models.py", "import dask", "Dask is for s2dq.dask"),
 ]
 
@@ -68,6 +69,11 @@ def test_kernels_know_nothing_of_ours():
     text = (ROOT / "s2dq" / "_kernels.pyx").read_text()
     imports = re.findall(r"^(?:from +(\S+) +c?import|c?import +(\S+))", text, re.MULTILINE)
     modules = {(start or name).partition(".")[0] for start, name in imports}
-    assert modules == {"cpython", "cython", "libc", "numpy", "os", "types"}
+    assert modules == {"cpython", "cython", "libc", "numpy", "os", "s2dq", "types"}
+    # Of ours, the declarations that it shares with the Cython code of others: nothing is imported for them.
+    assert re.findall(r"^.*\bs2dq[. ].*import.*$", text, re.MULTILINE) == [
+        "from s2dq.kernels cimport Plan, S2DQ_PLAN_VERSION"]
+    shared = (ROOT / "s2dq" / "kernels.pxd").read_text()
+    assert re.findall(r"^(?:from|c?import) .*$", shared, re.MULTILINE) == ["from libc.stdint cimport int64_t"]
     names = {*s2dq.operators.__all__, *s2dq._layout.LAYOUTS}
     assert len(names) > 12 and not [name for name in names if re.search(rf"\b{name}\b", text)]

@@ -48,6 +48,10 @@ def test_package_is_marked_as_typed():
     assert PACKAGE.joinpath("py.typed").is_file()
 
 
+def test_declarations_for_cython_are_there():
+    assert "cdef extern from" in PACKAGE.joinpath("kernels.pxd").read_text()
+
+
 def test_installed_files_hold_no_generated_c_and_no_tests():
     files = [str(path) for path in metadata.files("s2dq")]
     assert any(name.endswith("py.typed") or "__editable__" in name for name in files)
