@@ -198,11 +198,9 @@ class Measurer:
 
     def __init__(self, python, package):
         processor = max(os.sched_getaffinity(0))
-        # All arrays in maps of their own, at one offset in their pages: on a heap that offset hangs on whatever was
-        # allocated before, down to the length of a path, and makes up to 1.4 times of the same call.
         self._process = subprocess.Popen(
             [python, __file__, "--serve", package], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            cwd="/", env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "MALLOC_MMAP_THRESHOLD_": "65536"},
+            cwd="/", env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
             preexec_fn=lambda: os.sched_setaffinity(0, {processor}),
         )  # fmt: skip
         self.names = self._answer()

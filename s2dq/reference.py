@@ -7,7 +7,6 @@ Arguments are as for the operators of the same name (without ``out`` and ``num_t
 
 import operator
 from math import prod
-from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -396,7 +395,7 @@ def _pack(x: np.ndarray, lanes: int, pad_value: Any) -> np.ndarray:
 def _filled(shape: Any, dtype: np.dtype[Any], value: Any) -> np.ndarray:
     """An array of one value; None, and the raw 0 of dtypes without numbers, mean the dtype's zero."""
     array = np.zeros(shape, dtype)
-    if value is not None and not (dtype.kind in "SUVmMT" and isinstance(value, Number) and value == 0):
+    if value is not None and not (dtype.kind in "SUVmMT" and isinstance(value, (int, float, complex, np.number)) and value == 0):
         element = np.empty((), dtype)
         element[()] = value  # among objects a list is one of them
         array[...] = element

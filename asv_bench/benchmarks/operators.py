@@ -15,7 +15,7 @@ class OneCase:
     """`self.x` and `self.out` of the case named by the parameter, every page touched."""
 
     param_names = ("case",)
-    version = "2"
+    version = "3"
     timeout = 120
 
     def setup(self, name):

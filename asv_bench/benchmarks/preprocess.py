@@ -12,7 +12,7 @@ class Preprocess:
 
     param_names = ("case",)
     params = (tuple(case.name for case in cases.PREPROCESSING),)
-    version = "2"
+    version = "3"
     timeout = 120
 
     def setup(self, name):
