@@ -395,7 +395,8 @@ def _pack(x: np.ndarray, lanes: int, pad_value: Any) -> np.ndarray:
 def _filled(shape: Any, dtype: np.dtype[Any], value: Any) -> np.ndarray:
     """An array of one value; None, and the raw 0 of dtypes without numbers, mean the dtype's zero."""
     array = np.zeros(shape, dtype)
-    if value is not None and not (dtype.kind in "SUVmMT" and isinstance(value, (int, float, complex, np.number)) and value == 0):
+    raw = dtype.kind in "SUVmMT" and isinstance(value, (int, float, complex, np.number)) and value == 0
+    if value is not None and not raw:
         element = np.empty((), dtype)
         element[()] = value  # among objects a list is one of them
         array[...] = element
