@@ -82,11 +82,11 @@ def load(package):
 
 
 def set_up(kind, parameter):
-    """A benchmark that is ready, or None where the commit does not have what it is about."""
+    """A benchmark that is ready, or None where the commit lacks what it is about, or an argument of it."""
     benchmark = kind()
     try:
         benchmark.setup(parameter)
-    except NotImplementedError:
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
         return None
     return benchmark
 
@@ -227,14 +227,23 @@ class Measurer:
 
 
 def ratios(python, packages, names, rounds):
-    """{name: ([of the base], [of HEAD])}, from two new processes; without what one of the commits does not have."""
+    """{name: ([of the base], [of HEAD])}, from two new processes; without what the base does not have."""
     with Measurer(python, packages[0]) as base, Measurer(python, packages[1]) as head:
         taken = {name: ([], []) for name in names(head.names)}
         for number in range(rounds):
             for name, figures in taken.items():
                 for side, figure in list(zip((base, head), figures))[:: -1 if number % 2 else 1]:
                     figure.append(side.ratio(name))
-    return {name: sides for name, sides in taken.items() if None not in (*sides[0], *sides[1])}
+    check_kept([name for name, (base, _) in taken.items() if None not in base],
+               [name for name, (_, head) in taken.items() if None not in head])
+    return {name: sides for name, sides in taken.items() if None not in sides[0]}
+
+
+def check_kept(names_of_base, names_of_head):
+    """What cannot be measured any more is no pass."""
+    lost = set(names_of_base) - set(names_of_head)
+    if lost:
+        raise Failure(f"the base runs this, and HEAD does not: {', '.join(sorted(lost))}")
 
 
 def change(sides):
@@ -256,7 +265,7 @@ def slower(python, packages, pattern, factor):
 
 
 def counts(python, package, pattern, folder):
-    """{name: ([instructions],)} of one call on the portable kernels."""
+    """{name: instructions} of one call on the portable kernels."""
     folder.mkdir()
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", "--dump-before=getppid", f"--callgrind-out-file={folder}/out",
@@ -279,7 +288,8 @@ def counts(python, package, pattern, folder):
 def more_instructions(python, packages, pattern, factor, folder):
     with ThreadPoolExecutor(2) as pool:
         sides = list(pool.map(lambda side: counts(python, packages[side], pattern, folder / f"counts{side}"), (0, 1)))
-    seen = {name: ([sides[0][name]], [count]) for name, count in sides[1].items() if name in sides[0]}
+    check_kept(*sides)
+    seen = {name: ([count], [sides[1][name]]) for name, count in sides[0].items()}
     return seen, {name: both for name, both in seen.items() if change(both) > factor}
 
 

@@ -28,7 +28,7 @@ def gate():
 
 def made_up(gate, monkeypatch, truth, noise, rng):
     """`slower` on ratios from nowhere: the truth for HEAD by name, 1 for the base, times what each process has wrong
-    for each name, times what each ratio has wrong. None: the commit does not have it."""
+    for each name, times what each ratio has wrong. "new" and "lost" are what only one of them runs."""
 
     class Measurer:
         def __init__(self, python, package):
@@ -38,8 +38,8 @@ def made_up(gate, monkeypatch, truth, noise, rng):
 
         def ratio(self, name):
             value = truth[name]
-            if value is None:
-                return None if not self._is_head else 1.0
+            if value in ("new", "lost"):
+                return 1.0 if self._is_head == (value == "new") else None
             wrong = self._off[name] * rng.lognormvariate(0, noise / 2)
             if rng.random() < 0.02:  # something else ran meanwhile
                 wrong *= rng.uniform(1.3, 3)
@@ -69,8 +69,15 @@ def test_noise_is_no_regression_and_a_slowdown_is_one(gate, monkeypatch, seed):
 
 
 def test_faster_is_no_regression_and_what_is_new_is_left_out(gate, monkeypatch):
-    seen, bad = made_up(gate, monkeypatch, {"faster": 0.5, "new": None, "same": 1.0}, 0.01, random.Random(1))
+    seen, bad = made_up(gate, monkeypatch, {"faster": 0.5, "more": "new", "same": 1.0}, 0.01, random.Random(1))
     assert set(seen) == {"faster", "same"} and not bad
+
+
+def test_what_no_longer_runs_is_no_pass(gate, monkeypatch):
+    with pytest.raises(gate.Failure, match="HEAD does not: gone$"):
+        made_up(gate, monkeypatch, {"gone": "lost", "same": 1.0}, 0.01, random.Random(1))
+    with pytest.raises(gate.Failure, match="HEAD does not: a, b$"):
+        gate.check_kept({"a": 1, "b": 2, "c": 3}, {"c": 3, "d": 4})
 
 
 def test_the_report_says_which(gate, capsys):
