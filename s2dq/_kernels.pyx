@@ -1020,6 +1020,16 @@ cdef struct Shift:               # of a team, between two looks at pending signa
     int64_t glance               # tasks that a thread runs between two looks at the clock
 
 
+cdef inline void begin_shift(Shift *shift, int64_t done, int64_t tasks, int64_t nbytes, int team) noexcept nogil:
+    """All tasks but the first `done`, until somebody should look at signals. OUT: all but `run` and `work`."""
+    cdef int64_t each = max(1, nbytes // tasks)
+    shift.glance = max(1, GLANCE // each)
+    shift.over = s2dq_now() + SHIFT if tasks > shift.glance else 0
+    shift.next, shift.stop = done, tasks
+    if shift.over == SHIFT:  # no clock
+        shift.stop = min(tasks, done + max(<int64_t>team, SLAB_BYTES // each))
+
+
 cdef void work_on(Shift *shift, int *team) noexcept nogil:
     """Run tasks until all are taken or the shift is over. OUT: the size of the team, where `team` is not NULL."""
     cdef int64_t task, left = shift.glance
@@ -1051,13 +1061,9 @@ cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nby
     if team > 1 and not s2dq_can_start(team):
         team = 1
     shift.run, shift.work = run, work
-    shift.glance = max(1, GLANCE // max(1, nbytes // tasks))
     while done < tasks:
         with nogil:
-            shift.over = s2dq_now() + SHIFT if tasks > shift.glance else 0
-            shift.next, shift.stop = done, tasks
-            if shift.over == SHIFT:  # no clock
-                shift.stop = min(tasks, done + max(<int64_t>team, SLAB_BYTES // max(1, nbytes // tasks)))
+            begin_shift(&shift, done, tasks, nbytes, team)
             if team == 1:
                 work_on(&shift, NULL)
             elif nbytes < RESIDENT:
@@ -1153,22 +1159,19 @@ cdef int run_alone(Program program, Buffers *buffers) noexcept nogil:
     """A run on this thread, without the GIL. OUT: as of `run_together`."""
     cdef Errand errand
     cdef Shift shift
-    cdef int64_t tasks
+    cdef int64_t tasks, done = 0
     cdef int status = 0
     cdef Segment *segments = <Segment *>malloc(program.count * sizeof(Segment))
     buffers.scratch = <uint8_t *>malloc(max(1, program.scratch))
     if segments and buffers.scratch:
         errand.segments, errand.count, errand.buffers, errand.shared = segments, program.count, buffers, False
         tasks = share_out(program, segments, 1)
-        shift.run, shift.work, shift.next = run_task, &errand, 0
-        shift.glance = max(1, GLANCE // max(1, program.nbytes // tasks))
-        while shift.next < tasks and status == 0:
-            shift.over, shift.stop = s2dq_now() + SHIFT, tasks
-            if shift.over == SHIFT:  # no clock
-                shift.stop = min(tasks, shift.next + SLAB_BYTES // max(1, program.nbytes // tasks) + 1)
+        shift.run, shift.work = run_task, &errand
+        while done < tasks and status == 0:
+            begin_shift(&shift, done, tasks, program.nbytes, 1)
             work_on(&shift, NULL)
-            shift.next = min(shift.next, shift.stop)
-            if shift.next < tasks:
+            done = min(shift.next, shift.stop)
+            if done < tasks:
                 status = s2dq_look_at_signals()
         s2dq_set_last_team(1)
     else:
