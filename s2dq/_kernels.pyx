@@ -95,7 +95,7 @@ cdef extern from "_micro/tile.h" nogil:
     ctypedef struct s2dq_steps:
         pass
     ctypedef struct s2dq_tile:
-        int64_t inputs, loads, outputs, stores, fills, far, mapped
+        int64_t inputs, loads, outputs, stores, fills, far, mapped, past
         int64_t src[S2DQ_PIECES]
         int64_t dst[S2DQ_PIECES]
         int64_t runs, run_pieces
@@ -152,7 +152,8 @@ cdef extern from "_micro/dispatch.h" nogil:
                        int count) noexcept nogil
         s2dq_tile_runner (*tile)(const s2dq_tile *tile) noexcept nogil
         s2dq_tile_runner (*streamer)(const s2dq_tile *tile) noexcept nogil
-        s2dq_tile_runner (*sequencer)(const s2dq_tile *tile) noexcept nogil
+        s2dq_tile_runner (*aligner)(const s2dq_tile *tile) noexcept nogil
+        int (*aligns)(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops) noexcept nogil
         s2dq_network_runner (*network)(const s2dq_network *network) noexcept nogil
         s2dq_tile_edge_runner edge
         void (*sweep)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
@@ -348,7 +349,7 @@ cdef struct Box:
     int64_t lanes, lane          # bytes of fill behind each run, and of the fill's element
     s2dq_axis *axes
     s2dq_tile *tile              # NULL: granules of `width`
-    s2dq_tile_runner runner, streamer
+    s2dq_tile_runner runner, streamer, aligner
     s2dq_network *network        # or NULL
     s2dq_network_runner network_runner
     int64_t stream               # 0: the result stays in the caches; SEQUENCE; indices in a turn of the innermost loop
@@ -503,11 +504,12 @@ cdef class Program:
         for k in range(boxes):
             box = &self.boxes[k]
             if box.tile:
+                box.tile.past = box.stream == SEQUENCE
                 box.runner = KERNELS.tile(box.tile)
                 if box.stream > 0:
                     box.streamer = KERNELS.streamer(box.tile)
-                elif box.stream == SEQUENCE:
-                    box.streamer = KERNELS.sequencer(box.tile)
+                if KERNELS.aligner != NULL:
+                    box.aligner = KERNELS.aligner(box.tile)
         for k in range(networks):
             self.networks[k].far = self.nbytes >= FAR
         if at != length:
@@ -652,6 +654,13 @@ cdef bint is_sequence(const s2dq_tile *tile, const s2dq_axis *loops) noexcept no
     return True
 
 
+cdef bint makes_lines(const Box *box, const uint8_t *dst, const s2dq_axis *loops) noexcept nogil:
+    """Whether the loops are run in whole lines: past the caches, or because the result does not begin at one."""
+    if box.stream == SEQUENCE:
+        return is_sequence(box.tile, loops)
+    return KERNELS.aligns(dst, box.tile, loops)
+
+
 cdef bint run_stream(const Tiling *tiling, const uint8_t *src, uint8_t *dst, const s2dq_axis *loop,
                      int64_t next) noexcept nogil:
     """One loop over tiles past the caches. OUT: whether that was possible, or nothing was done."""
@@ -698,8 +707,8 @@ cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis 
                 three[k] = loops[k - S2DQ_TILE_LOOPS + count]
         if tiling.box.network:
             tiling.box.network_runner(dst, src, tiling.box.network, three)
-        elif tiling.box.stream == SEQUENCE and is_sequence(tiling.box.tile, three):
-            tiling.box.streamer(dst, src, tiling.box.tile, tiling.filling, three)
+        elif tiling.box.aligner != NULL and makes_lines(tiling.box, dst, three):
+            tiling.box.aligner(dst, src, tiling.box.tile, tiling.filling, three)
         else:
             tiling.box.runner(dst, src, tiling.box.tile, tiling.filling, three)
         return

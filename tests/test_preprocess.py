@@ -79,6 +79,26 @@ def test_agrees_with_reference(rng, input_format, data_format, mode, block_size)
         np.testing.assert_array_equal(result, expected, strict=True, err_msg=f"{settings} {frames.shape}")
 
 
+ONE_TABLE, OWN_TABLES = {"scale": 0.004}, {"scale": 0.02, "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+
+
+@pytest.mark.parametrize("settings", [ONE_TABLE, OWN_TABLES], ids=["one table", "own tables"])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCHW_VECT_C"])
+@pytest.mark.parametrize(("block_size", "width"), [(1, 640), (1, 331), (2, 640), (2, 566), (4, 640)])
+def test_results_begin_anywhere(rng, settings, data_format, block_size, width):
+    """At every distance from a cache line, and nothing is written before or behind them."""
+    frame = rng.integers(0, 256, (8, width + width % block_size, 3), dtype=np.uint8)
+    settings = {"zero_point": -100, "data_format": data_format, "block_size": block_size, **settings}
+    expected = reference.preprocess(frame, **settings)
+    pre = s2dq.Preprocessor(**settings)
+    memory = np.empty(expected.nbytes + 192, np.int8)
+    for start in range(64, 128):
+        memory.fill(77)
+        pre(frame, out=memory[start : start + expected.nbytes].reshape(expected.shape))
+        np.testing.assert_array_equal(memory[start : start + expected.nbytes], expected.reshape(-1))
+        assert (memory[:start] == 77).all() and (memory[start + expected.nbytes :] == 77).all()
+
+
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCHW_VECT_C"])
 def test_large_frame_and_threads(rng, data_format):
     frame = rng.integers(0, 256, (2, 1080, 1920, 3)).astype(np.uint8)

@@ -13,11 +13,14 @@ import s2dq
 from s2dq import _kernels, _plan, _tiles, _validate, reference
 from s2dq._plan import SEQUENCE, Box, F, Means, Plan, Segment, X, Y, canonical, cut_axis
 from s2dq._tiles import (
+    REGISTER,
     REGISTERS,
     Axis,
     Network,
+    Output,
     Shape,
     Side,
+    Tile,
     Transpose,
     best_shape,
     build,
@@ -511,9 +514,10 @@ def test_cut_axis_cuts_a_box_in_two(rng):
 # ---------------------------------------------------------------------------------------- boxes, run by kernels
 
 
-def run_by_kernels(rng, box, segments, num_threads=1):
+def run_by_kernels(rng, box, segments, num_threads=1, expected=None):
     """Numbers of the source bytes, found in the bytes of the result: a digit, an alignment and a poison each."""
-    expected = distinct(map_of_granules(box.axes, box.pattern, box.width))
+    if expected is None:
+        expected = distinct(map_of_granules(box.axes, box.pattern, box.width))
     sources = expected[:, 1][expected[:, 1] > FILL]
     first, length = int(sources.min()), int(np.ptp(sources)) + 1
     segments = tuple(
@@ -576,6 +580,63 @@ def test_kernels_stream_whole_lines(rng, width, axes, num_threads):
     equal(map_of_segments(segments), distinct(map_of_granules(axes, SINGLE, width)), f"{box}\n{Plan(segments, 0)}")
     for _ in range(8):  # the result lies elsewhere every time
         run_by_kernels(rng, box, segments, num_threads)
+
+
+# How the outputs of a tile may be looked up: the first of the two registers that output k comes from, if of two alone.
+NEIGHBOURS = {
+    "any": lambda k, inputs, outputs: None,
+    "two": lambda k, inputs, outputs: {(4, 4): k // 2 * 2, (4, 2): 2 * k}.get((inputs, outputs), k % inputs),
+    "two in turn": lambda k, inputs, outputs: k % 2 * 2 % inputs,
+}
+# Loops around tiles that step `src` and `dst`: one run over all rows, the last turn twice; rows apart; an odd number of
+# turns; one turn, and few.
+TURNS = [
+    lambda src, dst: [Axis(3, 7 * src, 7 * dst), Axis(7, src, dst)],
+    lambda src, dst: [Axis(2, 8 * src, 9 * dst + 5), Axis(8, src, dst, 0, src, dst)],
+    lambda src, dst: [Axis(2, 9 * src, 9 * dst), Axis(2, 20 * src, 20 * dst + 64), Axis(9, src, dst)],
+    lambda src, dst: [Axis(11, src, dst)],
+    lambda src, dst: [Axis(3, src, dst)],
+    lambda src, dst: [],
+]
+
+
+def random_tile(rng, inputs, loads, outputs, stores, pieces, neighbours, fills):
+    """A tile of full pieces, in runs of so many that lie whole lines apart; and how far a turn goes on."""
+    width, reach = REGISTER // loads, 4 * inputs * REGISTER
+    src = np.sort(rng.choice(reach // width, inputs * loads, replace=False)) * width + rng.integers(0, width // 2)
+    stored = REGISTER // stores
+    runs = outputs * stores // pieces
+    dst = [run * 160 * 64 + piece * stored for run in rng.permutation(runs).tolist() for piece in range(pieces)]
+    made = []
+    for k in range(outputs):
+        first = NEIGHBOURS[neighbours](k, inputs, outputs)
+        registers = rng.integers(0, inputs, REGISTER)
+        if first is not None:
+            registers = (first + registers % 2) % inputs
+        index = registers % 2 * REGISTER + rng.integers(0, REGISTER, REGISTER)
+        filled = np.where(rng.random(REGISTER) < 0.2, rng.integers(0, 8, REGISTER), -1) if fills else [-1] * REGISTER
+        upper = sum(1 << lane for lane in range(REGISTER) if registers[lane] >= 2)
+        made.append(Output(bytes(index.tolist()), bytes(index.tolist()), upper, tuple(map(int, filled))))
+    full = [(1 << piece) - 1 for piece in (width, stored)]
+    sides = Side(width, tuple(map(int, src)), (full[0],) * len(src)), Side(stored, tuple(dst), (full[1],) * len(dst))
+    return Tile(*sides, tuple(made)), reach, pieces * stored
+
+
+@needs_tiles
+@pytest.mark.parametrize("fills", [False, True], ids=["moved", "and filled"])
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("inputs", [1, 2, 3, 4])
+def test_kernels_run_every_shape_of_tile(rng, inputs, neighbours, fills):
+    """Wherever the result begins, and however its runs go on."""
+    for loads, outputs, stores in product((1, 2, 4), (1, 2, 3, 4), (1, 2, 4)):
+        if outputs > inputs and not fills:
+            continue  # no byte goes to two places
+        for pieces in (part for part in (1, 2, 3, 4) if outputs * stores % part == 0):
+            tile, src, dst = random_tile(rng, inputs, loads, outputs, stores, pieces, neighbours, fills)
+            for turns in TURNS:
+                box = Box(X, Y, 0, 0, tile.nbytes, tuple(turns(src, dst)), tile=tile)
+                segments = (Segment((), (box,)),)
+                run_by_kernels(rng, box, segments, expected=map_of_segments(segments))
 
 
 @pytest.mark.parametrize("start", [0, 16, 33])

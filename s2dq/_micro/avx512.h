@@ -144,15 +144,23 @@ S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, int k, __m512i table,
     return _mm512_mask_mov_epi8(value, upper, _mm512_permutex2var_epi8(in[2], table, in[3]));
 }
 
-/* As s2dq_512_store: the pieces of one turn each before those of the next, which lie right behind them. Shuffles are
- * cheaper than stores of less than half a register. */
-S2DQ_512_INLINE void s2dq_512_store_two(uint8_t *dst, const int64_t *at, int stores, __m512i value, __m512i next)
+/* Two registers of pieces of 32 or 16 bytes: the pieces of one turn each before those of the next. */
+S2DQ_512_INLINE void s2dq_512_pair(__m512i *pairs, int stores, __m512i value, __m512i next)
 {
     const __m512i first = stores == 2 ? _mm512_setr_epi64(0, 1, 2, 3, 8, 9, 10, 11)
                                       : _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
     const __m512i second = _mm512_or_si512(first, _mm512_set1_epi64(4));
-    const __m512i a = _mm512_permutex2var_epi64(value, first, next);
-    const __m512i b = _mm512_permutex2var_epi64(value, second, next);
+    pairs[0] = _mm512_permutex2var_epi64(value, first, next);
+    pairs[1] = _mm512_permutex2var_epi64(value, second, next);
+}
+
+/* As s2dq_512_store, where the pieces of the next turn lie right behind those of this one. Shuffles are cheaper than
+ * stores of less than half a register. */
+S2DQ_512_INLINE void s2dq_512_store_two(uint8_t *dst, const int64_t *at, int stores, __m512i value, __m512i next)
+{
+    __m512i pairs[2];
+    s2dq_512_pair(pairs, stores, value, next);
+    const __m512i a = pairs[0], b = pairs[1];
     if (stores == 2) {
         _mm512_storeu_si512(dst + at[0], a);
         _mm512_storeu_si512(dst + at[1], b);
@@ -170,16 +178,52 @@ static const uint8_t s2dq_512_places[S2DQ_REGISTER_BYTES] = {
     32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
     48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
 
-/* The same, through its lines and with its fill values, or through its table. */
-S2DQ_512_INLINE __m512i s2dq_512_filled(const __m512i *in, int k, __m512i table, __mmask64 upper, int inputs,
-                                        int outputs, int way, const s2dq_512_lines *own, const __m512i (*bytes)[4],
-                                        int mapped, const __m512i *keep, const __m512i *fill, int fills)
+/* What the outputs of a tile are made with. */
+typedef struct {
+    __m512i table[S2DQ_REGISTERS], keep[S2DQ_REGISTERS], fill[S2DQ_REGISTERS], bytes[S2DQ_REGISTERS][4];
+    __mmask64 upper[S2DQ_REGISTERS];
+    s2dq_512_lines own[S2DQ_REGISTERS];
+} s2dq_512_constants;
+
+S2DQ_512_INLINE void s2dq_512_read_constants(s2dq_512_constants *with, const s2dq_tile *tile,
+                                             const s2dq_filling *filling, int outputs, int way, int mapped)
 {
-    __m512i value = s2dq_512_output(in, k, table, upper, inputs, outputs, way);
-    if (mapped == S2DQ_512_TABLES) return s2dq_512_look_up(value, bytes[k]);
-    if (mapped) value = s2dq_512_map(value, &own[k]);
-    if (fills) return _mm512_ternarylogic_epi64(value, keep[k], fill[k], S2DQ_512_FILL);
-    return mapped ? _mm512_xor_si512(value, fill[0]) : value;
+    for (int k = 0; k < outputs; k++) {
+        with->table[k] = _mm512_loadu_si512(way == S2DQ_MIXED ? tile->table[k] : tile->pair[k]);
+        with->upper[k] = tile->upper[k];
+        with->keep[k] = _mm512_loadu_si512(filling->keep[k]);
+        with->fill[k] = _mm512_loadu_si512(filling->fill[k]);
+        if (mapped == S2DQ_512_LINES) with->own[k] = s2dq_512_lines_of(filling->lines, k);
+        for (int part = 0; part < 4 && mapped == S2DQ_512_TABLES; part++)
+            with->bytes[k][part] = _mm512_loadu_si512(filling->tables + tile->own[k] * 256 + part * S2DQ_REGISTER_BYTES);
+    }
+}
+
+/* Output k: through its lines and with its fill values, or through its table. */
+S2DQ_512_INLINE __m512i s2dq_512_filled(const __m512i *in, int k, const s2dq_512_constants *with, int inputs,
+                                        int outputs, int way, int mapped, int fills)
+{
+    __m512i value = s2dq_512_output(in, k, with->table[k], with->upper[k], inputs, outputs, way);
+    if (mapped == S2DQ_512_TABLES) return s2dq_512_look_up(value, with->bytes[k]);
+    if (mapped) value = s2dq_512_map(value, &with->own[k]);
+    if (fills) return _mm512_ternarylogic_epi64(value, with->keep[k], with->fill[k], S2DQ_512_FILL);
+    return mapped ? _mm512_xor_si512(value, with->fill[0]) : value;
+}
+
+/* The inputs of a turn, and those of a later one fetched into the nearest cache. */
+S2DQ_512_INLINE void s2dq_512_read(__m512i *in, const uint8_t *src, const int64_t *at, int inputs, int loads)
+{
+#pragma GCC unroll 4
+    for (int k = 0; k < inputs; k++) {
+        in[k] = s2dq_512_load(src, at + k * loads, loads);
+        S2DQ_512_LOADED(in[k]);
+    }
+}
+
+S2DQ_512_INLINE void s2dq_512_fetch(const uint8_t *src, const int64_t *at, int inputs, int loads)
+{
+#pragma GCC unroll 4
+    for (int k = 0; k < inputs * loads; k += loads) _mm_prefetch((const char *)(src + at[k]), _MM_HINT_T0);
 }
 
 /* All turns of the loops. The counts of registers and pieces are constants wherever this is inlined, and so are
@@ -191,27 +235,10 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
 {
     int64_t src_at[S2DQ_PIECES], dst_at[S2DQ_PIECES];
     uint64_t dst_mask[S2DQ_PIECES];
-    __m512i table[S2DQ_REGISTERS], keep[S2DQ_REGISTERS], fill[S2DQ_REGISTERS];
-    __mmask64 upper[S2DQ_REGISTERS];
-    s2dq_512_lines own[S2DQ_REGISTERS];
-    __m512i bytes[S2DQ_REGISTERS][4];
+    s2dq_512_constants with;
     for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
     for (int k = 0; k < outputs * stores; k++) dst_at[k] = tile->dst[k], dst_mask[k] = tile->dst_mask[k];
-    for (int k = 0; k < outputs; k++) {
-        table[k] = _mm512_loadu_si512(way == S2DQ_MIXED ? tile->table[k] : tile->pair[k]);
-        upper[k] = tile->upper[k];
-        keep[k] = _mm512_loadu_si512(filling->keep[k]);
-        fill[k] = _mm512_loadu_si512(filling->fill[k]);
-        if (mapped == S2DQ_512_LINES) own[k] = s2dq_512_lines_of(filling->lines, k);
-        for (int part = 0; part < 4 && mapped == S2DQ_512_TABLES; part++)
-            bytes[k][part] = _mm512_loadu_si512(filling->tables + tile->own[k] * 256 + part * S2DQ_REGISTER_BYTES);
-    }
-    /* A sequence fills one line after the other: each from the end of the register before and the start of the next. */
-    const int started = (int)((uintptr_t)(dst + dst_at[0]) & (S2DQ_REGISTER_BYTES - 1));
-    uint8_t *line = dst + dst_at[0] - started;
-    __mmask64 unwritten = ~0ULL << started;
-    const __m512i turn = _mm512_add_epi8(_mm512_loadu_si512(s2dq_512_places), _mm512_set1_epi8((char)(64 - started)));
-    __m512i before = _mm512_setzero_si512();
+    s2dq_512_read_constants(&with, tile, filling, outputs, way, mapped);
     const s2dq_ahead ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
     /* From the end of a turn to the start of the next one. */
     const int64_t src_middle = loops[1].src - loops[2].extent * loops[2].src + loops[2].src_back;
@@ -240,17 +267,11 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 __m512i in[S2DQ_REGISTERS];
                 if (loads <= 2 && far) {
                     if (left <= ahead.turns) fetch = around;
-#pragma GCC unroll 4
-                    for (int k = 0; k < inputs * loads; k += loads)
-                        _mm_prefetch((const char *)(s + src_at[k] + fetch), _MM_HINT_T0);
+                    s2dq_512_fetch(s + fetch, src_at, inputs, loads);
                 }
                 if (by_two && left > alone) {
                     __m512i next[S2DQ_REGISTERS];
-                    if (loads <= 2 && far) {
-#pragma GCC unroll 4
-                        for (int k = 0; k < inputs * loads; k += loads)
-                            _mm_prefetch((const char *)(s + loops[2].src + src_at[k] + fetch), _MM_HINT_T0);
-                    }
+                    if (loads <= 2 && far) s2dq_512_fetch(s + loops[2].src + fetch, src_at, inputs, loads);
 #pragma GCC unroll 4
                     for (int k = 0; k < inputs; k++) {
                         in[k] = s2dq_512_load(s, src_at + k * loads, loads);
@@ -260,10 +281,8 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                     }
 #pragma GCC unroll 4
                     for (int k = 0; k < outputs; k++) {
-                        const __m512i value = s2dq_512_filled(in, k, table[k], upper[k], inputs, outputs, way, own,
-                                                              bytes, mapped, keep, fill, fills);
-                        const __m512i behind = s2dq_512_filled(next, k, table[k], upper[k], inputs, outputs, way, own,
-                                                               bytes, mapped, keep, fill, fills);
+                        const __m512i value = s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills);
+                        const __m512i behind = s2dq_512_filled(next, k, &with, inputs, outputs, way, mapped, fills);
                         s2dq_512_store_two(d, dst_at + k * stores, stores, value, behind);
                     }
                     s += 2 * loops[2].src;
@@ -272,24 +291,11 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                     continue;
                 }
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
-#pragma GCC unroll 4
-                for (int k = 0; k < inputs; k++) {
-                    in[k] = s2dq_512_load(s, src_at + k * loads, loads);
-                    S2DQ_512_LOADED(in[k]);
-                }
+                s2dq_512_read(in, s, src_at, inputs, loads);
 #pragma GCC unroll 4
                 for (int k = 0; k < outputs; k++) {
-                    const __m512i value = s2dq_512_filled(in, k, table[k], upper[k], inputs, outputs, way, own, bytes,
-                                                          mapped, keep, fill, fills);
-                    if (kind == S2DQ_TILE_SEQUENCE) {
-                        const __m512i whole = _mm512_permutex2var_epi8(before, turn, value);
-                        if (unwritten != ~0ULL)
-                            _mm512_mask_storeu_epi8(line, unwritten, whole), unwritten = ~0ULL;
-                        else
-                            _mm512_stream_si512((__m512i *)line, whole);
-                        before = value;
-                        line += S2DQ_REGISTER_BYTES;
-                    } else if (kind == S2DQ_TILE_STREAMED)
+                    const __m512i value = s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills);
+                    if (kind == S2DQ_TILE_STREAMED)
                         s2dq_512_stream(d, dst_at + k, value);
                     else if (kind == S2DQ_TILE_MASKED)
                         s2dq_512_mask_store(d, dst_at + k * stores, dst_mask + k * stores, stores, value);
@@ -300,11 +306,6 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 d += loops[2].dst;
             }
         }
-    }
-    if (kind == S2DQ_TILE_SEQUENCE) {
-        if (started)
-            _mm512_mask_storeu_epi8(line, ~0ULL >> (64 - started), _mm512_permutex2var_epi8(before, turn, before));
-        _mm_sfence(); /* before other threads look */
     }
 }
 
@@ -447,18 +448,19 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     }
 #define S2DQ_512_STREAMER(I, L, O, S)                                                                            \
     S2DQ_512_RUNNER_OF(mixed_stream, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_STREAMED, tile->fills != 0, tile->far != 0)
-#define S2DQ_512_SEQUENCER(I, L, O, S)                                                                           \
-    S2DQ_512_RUNNER_OF(mixed_sequence, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_SEQUENCE, tile->fills != 0, tile->far != 0)
+#define S2DQ_512_MASK_RUNNER(NAME, I, L, O, S, WAY) \
+    S2DQ_512_RUNNER_OF(NAME##_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, 1, tile->far != 0)
 #define S2DQ_512_RUNNER_WAY(NAME, I, L, O, S, WAY)                                       \
     S2DQ_512_RUNNER_OF(NAME##_near, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, 0)              \
     S2DQ_512_RUNNER_OF(NAME##_far, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, 1)               \
-    S2DQ_512_RUNNER_OF(NAME##_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, 1, tile->far != 0)
+    S2DQ_512_MASK_RUNNER(NAME, I, L, O, S, WAY)
 #define S2DQ_512_MAPPED_RUNNER(I, L, O, S)                                                                      \
     S2DQ_512 static void s2dq_512_mapped_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,  \
                                                       const s2dq_filling *filling, const s2dq_axis *loops)      \
     {                                                                                                           \
         s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, 0, tile->far != 0, 1); \
-    }                                                                                                           \
+    }
+#define S2DQ_512_MAPPED_MASK_RUNNER(I, L, O, S)                                                                 \
     S2DQ_512 static void s2dq_512_mapped_mask_##I##L##O##S(uint8_t *dst, const uint8_t *src,                    \
                                                            const s2dq_tile *tile, const s2dq_filling *filling,  \
                                                            const s2dq_axis *loops)                              \
@@ -480,48 +482,55 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
         s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, tile->far != 0, 1);    \
     }
 #define S2DQ_512_MAPPED_PAIRED_RUNNER(I, L, O, S) S2DQ_512_MAPPED_WAY(paired, I, L, O, S, S2DQ_PAIRED)
-#define S2DQ_512_RUNNER(I, L, O, S)                                                      \
-    S2DQ_512_RUNNER_WAY(mixed, I, L, O, S, S2DQ_MIXED)                                   \
+#define S2DQ_512_FILL_RUNNER(I, L, O, S) \
     S2DQ_512_RUNNER_OF(mixed_fill, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, 1, tile->far != 0)
+#define S2DQ_512_RUNNER(I, L, O, S) \
+    S2DQ_512_RUNNER_WAY(mixed, I, L, O, S, S2DQ_MIXED) S2DQ_512_FILL_RUNNER(I, L, O, S)
+#define S2DQ_512_GROWING_RUNNER(I, L, O, S) \
+    S2DQ_512_MASK_RUNNER(mixed, I, L, O, S, S2DQ_MIXED) S2DQ_512_FILL_RUNNER(I, L, O, S)
 #define S2DQ_512_PAIRED_RUNNER(I, L, O, S) S2DQ_512_RUNNER_WAY(paired, I, L, O, S, S2DQ_PAIRED)
 #define S2DQ_512_IN_TURN_RUNNER(I, L, O, S) S2DQ_512_RUNNER_WAY(in_turn, I, L, O, S, S2DQ_PAIRED_IN_TURN)
 
-/* Every shape: M(inputs, loads, outputs, stores). */
+/* Every shape: M(inputs, loads, outputs, stores), and G of them where there are more outputs than inputs: as no byte
+ * goes to two places, they have fill values or masks. */
 #define S2DQ_512_ANY_STORE(M, I, L, O) M(I, L, O, 1) M(I, L, O, 2) M(I, L, O, 4)
 #define S2DQ_512_WHOLE_STORE(M, I, L, O) M(I, L, O, 1)
 #define S2DQ_512_ANY_LOAD(E, M, I, O) E(M, I, 1, O) E(M, I, 2, O) E(M, I, 4, O)
-#define S2DQ_512_EACH_OUTPUT(E, M, I) \
-    S2DQ_512_ANY_LOAD(E, M, I, 1) S2DQ_512_ANY_LOAD(E, M, I, 2) \
-    S2DQ_512_ANY_LOAD(E, M, I, 3) S2DQ_512_ANY_LOAD(E, M, I, 4)
-#define S2DQ_512_EACH(E, M)                                       \
-    S2DQ_512_EACH_OUTPUT(E, M, 1) S2DQ_512_EACH_OUTPUT(E, M, 2) \
-    S2DQ_512_EACH_OUTPUT(E, M, 3) S2DQ_512_EACH_OUTPUT(E, M, 4)
+#define S2DQ_512_EACH(E, M, G)                                                                    \
+    S2DQ_512_ANY_LOAD(E, M, 1, 1) S2DQ_512_ANY_LOAD(E, G, 1, 2) S2DQ_512_ANY_LOAD(E, G, 1, 3)   \
+    S2DQ_512_ANY_LOAD(E, G, 1, 4) S2DQ_512_ANY_LOAD(E, M, 2, 1) S2DQ_512_ANY_LOAD(E, M, 2, 2)   \
+    S2DQ_512_ANY_LOAD(E, G, 2, 3) S2DQ_512_ANY_LOAD(E, G, 2, 4) S2DQ_512_ANY_LOAD(E, M, 3, 1)   \
+    S2DQ_512_ANY_LOAD(E, M, 3, 2) S2DQ_512_ANY_LOAD(E, M, 3, 3) S2DQ_512_ANY_LOAD(E, G, 3, 4)   \
+    S2DQ_512_ANY_LOAD(E, M, 4, 1) S2DQ_512_ANY_LOAD(E, M, 4, 2) S2DQ_512_ANY_LOAD(E, M, 4, 3)   \
+    S2DQ_512_ANY_LOAD(E, M, 4, 4)
 /* Those whose outputs may come from neighbours, and those where that can be in two orders. */
 #define S2DQ_512_EACH_PAIRED(M)                                                                     \
     S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 2) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 3) \
-    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 4) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 2) \
-    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 3) S2DQ_512_EACH_IN_TURN(M)
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 2) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 3) \
+    S2DQ_512_EACH_IN_TURN(M)
 /* Those whose constants have room in registers. */
-#define S2DQ_512_EACH_MAPPED_OUTPUT(M, I)                                                         \
-    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, I, 1) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, I, 2) \
-    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, I, 3)
-#define S2DQ_512_EACH_MAPPED(M)                                            \
-    S2DQ_512_EACH_MAPPED_OUTPUT(M, 1) S2DQ_512_EACH_MAPPED_OUTPUT(M, 2) \
-    S2DQ_512_EACH_MAPPED_OUTPUT(M, 3) S2DQ_512_EACH_MAPPED_OUTPUT(M, 4)
+#define S2DQ_512_EACH_MAPPED(M)                                                                   \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 1, 1) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 2, 1) \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 2, 2) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 1) \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 1) S2DQ_512_EACH_MAPPED_PAIRED(M)
+#define S2DQ_512_EACH_MAPPED_GROWING(M)                                                           \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 1, 2) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 1, 3) \
+    S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 2, 3)
 #define S2DQ_512_EACH_MAPPED_PAIRED(M)                                                                  \
     S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 2) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 3, 3) \
     S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 2) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 3)
 #define S2DQ_512_EACH_IN_TURN(M) S2DQ_512_ANY_LOAD(S2DQ_512_ANY_STORE, M, 4, 4)
 
-S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_RUNNER)
+S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_RUNNER, S2DQ_512_GROWING_RUNNER)
 S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_RUNNER)
+S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_MASK_RUNNER)
+S2DQ_512_EACH_MAPPED_GROWING(S2DQ_512_MAPPED_MASK_RUNNER)
 S2DQ_512_EACH_MAPPED(S2DQ_512_TABLED_RUNNER)
 S2DQ_512_EACH_MAPPED_PAIRED(S2DQ_512_MAPPED_PAIRED_RUNNER)
 S2DQ_512_MAPPED_WAY(same, 1, 1, 1, 1, S2DQ_SAME)
 S2DQ_512_MAPPED_WAY(same, 2, 1, 2, 1, S2DQ_SAME)
 S2DQ_512_MAPPED_WAY(same, 3, 1, 3, 1, S2DQ_SAME)
-S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAMER)
-S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_SEQUENCER)
+S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAMER, S2DQ_512_STREAMER)
 S2DQ_512_EACH_PAIRED(S2DQ_512_PAIRED_RUNNER)
 S2DQ_512_EACH_IN_TURN(S2DQ_512_IN_TURN_RUNNER)
 
@@ -533,29 +542,31 @@ enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_MASKED, S2DQ_512_FILLED, S2DQ_512_K
                                          s2dq_512_##NAME##_mask_##I##L##O##S,                \
                                          s2dq_512_mixed_fill_##I##L##O##S},
 #define S2DQ_512_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_MIXED, mixed, I, L, O, S)
+#define S2DQ_512_GROWING_ENTRY(I, L, O, S)                                                                         \
+    [S2DQ_MIXED][I - 1][L / 2][O - 1][S / 2] = {s2dq_512_mixed_fill_##I##L##O##S, s2dq_512_mixed_fill_##I##L##O##S, \
+                                                s2dq_512_mixed_mask_##I##L##O##S, s2dq_512_mixed_fill_##I##L##O##S},
 #define S2DQ_512_PAIRED_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_PAIRED, paired, I, L, O, S)
 #define S2DQ_512_IN_TURN_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_PAIRED_IN_TURN, in_turn, I, L, O, S)
 #define S2DQ_512_MAPPED_ENTRY(I, L, O, S)                                                                  \
     [I - 1][L / 2][O - 1][S / 2] = {s2dq_512_mapped_##I##L##O##S, s2dq_512_mapped_mask_##I##L##O##S},
+#define S2DQ_512_MAPPED_GROWING_ENTRY(I, L, O, S) \
+    [I - 1][L / 2][O - 1][S / 2] = {s2dq_512_mapped_mask_##I##L##O##S, s2dq_512_mapped_mask_##I##L##O##S},
 #define S2DQ_512_TABLED_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1][S / 2] = s2dq_512_tabled_##I##L##O##S,
 #define S2DQ_512_MAPPED_PAIRED_ENTRY(I, L, O, S) [I - 3][L / 2][O - 2][S / 2] = s2dq_512_mapped_paired_##I##L##O##S,
 #define S2DQ_512_STREAM_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_mixed_stream_##I##L##O##S,
-#define S2DQ_512_SEQUENCE_ENTRY(I, L, O, S) [I - 1][L / 2][O - 1] = s2dq_512_mixed_sequence_##I##L##O##S,
 
 static const s2dq_tile_runner s2dq_512_runners[S2DQ_WAYS][4][3][4][3][S2DQ_512_KINDS] = {
-    S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_ENTRY) S2DQ_512_EACH_PAIRED(S2DQ_512_PAIRED_ENTRY)
-        S2DQ_512_EACH_IN_TURN(S2DQ_512_IN_TURN_ENTRY)};
+    S2DQ_512_EACH(S2DQ_512_ANY_STORE, S2DQ_512_ENTRY, S2DQ_512_GROWING_ENTRY)
+        S2DQ_512_EACH_PAIRED(S2DQ_512_PAIRED_ENTRY) S2DQ_512_EACH_IN_TURN(S2DQ_512_IN_TURN_ENTRY)};
 static const s2dq_tile_runner s2dq_512_mapped[4][3][3][3][2] = {
-    S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_ENTRY)};
+    S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_ENTRY) S2DQ_512_EACH_MAPPED_GROWING(S2DQ_512_MAPPED_GROWING_ENTRY)};
 static const s2dq_tile_runner s2dq_512_tabled[4][3][3][3] = {S2DQ_512_EACH_MAPPED(S2DQ_512_TABLED_ENTRY)};
 static const s2dq_tile_runner s2dq_512_mapped_paired[2][3][2][3] = {
     S2DQ_512_EACH_MAPPED_PAIRED(S2DQ_512_MAPPED_PAIRED_ENTRY)};
 static const s2dq_tile_runner s2dq_512_mapped_same[3] = {s2dq_512_mapped_same_1111, s2dq_512_mapped_same_2121,
                                                          s2dq_512_mapped_same_3131};
 static const s2dq_tile_runner s2dq_512_streamers[4][3][4] = {
-    S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY)};
-static const s2dq_tile_runner s2dq_512_sequencers[4][3][4] = {
-    S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_SEQUENCE_ENTRY)};
+    S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY, S2DQ_512_STREAM_ENTRY)};
 
 /* A run of at least one register, the last one overlapping. Long runs are stored in whole lines: a store across two
  * lines takes nearly twice as long. */
@@ -646,12 +657,6 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
 static s2dq_tile_runner s2dq_512_streamer(const s2dq_tile *tile)
 {
     return s2dq_512_streamers[tile->inputs - 1][tile->loads / 2][tile->outputs - 1];
-}
-
-/* The same for tiles whose result is one run and goes on from turn to turn, anywhere in memory. */
-static s2dq_tile_runner s2dq_512_sequencer(const s2dq_tile *tile)
-{
-    return s2dq_512_sequencers[tile->inputs - 1][tile->loads / 2][tile->outputs - 1];
 }
 
 /* Where register k of a network lies, from the steps of the bits of k: in few registers, for what is kept on the stack

@@ -9,6 +9,7 @@
 #include "avx2_map.h"
 #include "avx2_tile.h"
 #include "avx512.h"
+#include "avx512_align.h"
 #include "isa.h"
 #include "neon.h"
 #include "portable.h"
@@ -25,13 +26,15 @@ typedef struct {
     /* The same by arithmetic, or NULL. */
     void (*map)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_tables *mapping,
                 const s2dq_axis *axes, int count);
-    /* The runner of a tile, two that store past the caches, of lines and of a sequence, that of a network, and one for
-     * the ends of the source. NULL where there is none. */
+    /* The runner of a tile, one that stores past the caches, and one that makes whole lines wherever the result
+     * begins; that of a network, and one for the ends of the source. NULL where there is none. */
     s2dq_tile_runner (*tile)(const s2dq_tile *tile);
     s2dq_tile_runner (*streamer)(const s2dq_tile *tile);
-    s2dq_tile_runner (*sequencer)(const s2dq_tile *tile);
+    s2dq_tile_runner (*aligner)(const s2dq_tile *tile);
     s2dq_network_runner (*network)(const s2dq_network *network);
     s2dq_tile_edge_runner edge;
+    /* Whether loops are worth making whole lines for. */
+    int (*aligns)(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops);
     /* A loop over tiles past the caches, the lines that it leaves, and their visibility to other threads. */
     void (*sweep)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
                   const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer, s2dq_carry *carry);
@@ -64,7 +67,8 @@ static s2dq_kernels s2dq_kernels_of(int isa)
         kernels.lookup = s2dq_512_lookup;
         kernels.tile = s2dq_512_runner;
         kernels.streamer = s2dq_512_streamer;
-        kernels.sequencer = s2dq_512_sequencer;
+        kernels.aligner = s2dq_512_aligner;
+        kernels.aligns = s2dq_512_aligns;
         kernels.network = s2dq_512_network_runner;
         kernels.edge = s2dq_512_run_edge;
         kernels.sweep = s2dq_512_sweep;

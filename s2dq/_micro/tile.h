@@ -17,7 +17,7 @@
 /* How outputs are looked up: in all registers; each in two neighbours alone; or not at all, for they are the inputs. */
 enum { S2DQ_MIXED, S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN, S2DQ_WAYS, S2DQ_SAME = S2DQ_WAYS };
 /* How a runner stores. */
-enum { S2DQ_TILE_PLAIN, S2DQ_TILE_MASKED, S2DQ_TILE_STREAMED, S2DQ_TILE_SEQUENCE };
+enum { S2DQ_TILE_PLAIN, S2DQ_TILE_MASKED, S2DQ_TILE_STREAMED };
 enum { S2DQ_REGISTERS = 4, S2DQ_PIECES = 16, S2DQ_REGISTER_BYTES = 64, S2DQ_TILE_LOOPS = 3 };
 
 struct s2dq_steps;
@@ -28,6 +28,7 @@ typedef struct {
     int64_t fills;           /* how many bytes are not looked up but filled */
     int64_t far;             /* whether the source has to be fetched from beyond the nearer caches */
     int64_t mapped;          /* whether bytes go through lines */
+    int64_t past;            /* whether whole lines go past the caches where turns make one run */
     int64_t src[S2DQ_PIECES], dst[S2DQ_PIECES];
     int64_t runs, run_pieces; /* runs of the destination and pieces in each, where all are alike; else 0 */
     uint64_t src_mask[S2DQ_PIECES], dst_mask[S2DQ_PIECES];
@@ -52,7 +53,6 @@ static inline int s2dq_pair_of(int inputs, int outputs, int way, int k)
     if (inputs <= 2) return 0;
     if (inputs == 4 && outputs == 4) return way == S2DQ_PAIRED ? k / 2 * 2 : k % 2 * 2;
     if (inputs == 4 && outputs == 2) return 2 * k;
-    if (inputs == 3 && outputs == 4) return k / 2;
     return k;
 }
 
@@ -114,8 +114,9 @@ static inline void s2dq_tile_choose(s2dq_tile *tile)
     tile->same = s2dq_tile_same(tile);
     tile->apart = s2dq_tile_apart(tile);
     tile->way = S2DQ_MIXED;
-    for (int way = S2DQ_PAIRED; way < S2DQ_WAYS && tile->inputs > 2 && tile->outputs > 1 && !tile->way; way++)
-        if (s2dq_tile_pair(tile, way)) tile->way = way;
+    for (int way = S2DQ_PAIRED; way < S2DQ_WAYS && !tile->way; way++)
+        if (tile->inputs > 2 && tile->outputs > 1 && tile->outputs <= tile->inputs && s2dq_tile_pair(tile, way))
+            tile->way = way;
 }
 
 /* A network: a tile of 1024 bytes in sixteen registers, for transposes of many streams.

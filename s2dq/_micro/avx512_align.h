@@ -1,0 +1,239 @@
+/* Tile programs on AVX-512 VBMI for results that do not begin at a cache line, as those of most allocators: 16 bytes
+ * behind one. A store across two lines takes twice as long, and a sixteenth of a page behind the line of a load, longer
+ * still. So whole lines are stored, each from the end of the register before it and the start of its own.
+ */
+#ifndef S2DQ_AVX512_ALIGN_H
+#define S2DQ_AVX512_ALIGN_H
+
+#include "avx512.h"
+
+#if defined(S2DQ_X86)
+
+#define S2DQ_512_ALIGN_TURNS 5 /* turns from which a run of lines is worth its two ends */
+
+/* Runs of lines that grow side by side, `pieces` registers of each in a step. */
+typedef struct {
+    __m512i before[2 * S2DQ_REGISTERS]; /* the registers of the last step */
+    __m512i turn;                       /* makes a line of two registers */
+    int started;                        /* bytes of the first line that lie before the result */
+    const uint8_t *end;                 /* where the next step goes on, seen from the first piece; NULL: nothing waits */
+} s2dq_512_ends;
+
+/* Store what waits for its rest. */
+S2DQ_512_INLINE void s2dq_512_end_lines(s2dq_512_ends *ends, uint8_t *dst, const int64_t *at, int registers, int pieces)
+{
+    if (ends->end && ends->started) {
+#pragma GCC unroll 8
+        for (int k = 0; k < registers; k += pieces)
+            _mm512_mask_storeu_epi8(dst + at[k] - ends->started, ~0ULL >> (S2DQ_REGISTER_BYTES - ends->started),
+                                    _mm512_permutex2var_epi8(ends->before[k + pieces - 1], ends->turn,
+                                                             ends->before[k + pieces - 1]));
+    }
+    ends->end = NULL;
+}
+
+/* As s2dq_512_run, for full pieces at the same distance from a line, in runs that the innermost loop makes longer;
+ * those of 32 bytes two turns at a time. `past`: lines go past the caches. */
+S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
+                                    const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
+                                    int inputs, int loads, int outputs, int stores, int pieces, int way, int fills,
+                                    int mapped)
+{
+    const int registers = outputs * stores, far = tile->far != 0, past = tile->past != 0;
+    int64_t src_at[S2DQ_PIECES], dst_at[S2DQ_PIECES];
+    s2dq_512_constants with;
+    s2dq_512_ends ends = {.end = NULL};
+    for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
+    for (int k = 0; k < registers; k++) dst_at[k] = tile->dst[k];
+    s2dq_512_read_constants(&with, tile, filling, outputs, way, mapped);
+    const s2dq_ahead ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
+    const int64_t moved = loops[2].src_back != 0 || loops[2].dst_back != 0; /* the last turn */
+    const int64_t single = moved + (loops[2].extent - moved) % stores;
+    for (int64_t i = loops[0].extent; i > 0; i--, src += loops[0].src, dst += loops[0].dst) {
+        if (i == 1) src -= loops[0].src_back, dst -= loops[0].dst_back;
+        const uint8_t *row_src = src;
+        uint8_t *row_dst = dst;
+        for (int64_t j = loops[1].extent; j > 0; j--, row_src += loops[1].src, row_dst += loops[1].dst) {
+            if (j == 1) row_src -= loops[1].src_back, row_dst -= loops[1].dst_back;
+            const uint8_t *s = row_src;
+            uint8_t *d = row_dst;
+            int64_t fetch = 0, around = 0, left = loops[2].extent;
+            int begins = 0;
+            if (far) {
+                const int state = s2dq_ahead_state(&ahead, loops[0].extent - i, loops[1].extent - j);
+                fetch = ahead.fetch[state], around = ahead.around[state];
+            }
+            if (left > single && d != ends.end) {
+                if (ends.end) s2dq_512_end_lines(&ends, (uint8_t *)ends.end, dst_at, registers, pieces);
+                ends.started = (int)((uintptr_t)(d + dst_at[0]) & (S2DQ_REGISTER_BYTES - 1));
+                ends.turn = _mm512_add_epi8(_mm512_loadu_si512(s2dq_512_places),
+                                            _mm512_set1_epi8((char)(S2DQ_REGISTER_BYTES - ends.started)));
+                begins = 1;
+            }
+            for (; left > single; left -= stores) {
+                __m512i in[S2DQ_REGISTERS], next[S2DQ_REGISTERS], made[2 * S2DQ_REGISTERS];
+                if (loads <= 2 && far) {
+                    if (left <= ahead.turns) fetch = around;
+                    s2dq_512_fetch(s + fetch, src_at, inputs, loads);
+                    if (stores > 1) s2dq_512_fetch(s + loops[2].src + fetch, src_at, inputs, loads);
+                }
+                s2dq_512_read(in, s, src_at, inputs, loads);
+                if (stores > 1) s2dq_512_read(next, s + loops[2].src, src_at, inputs, loads);
+#pragma GCC unroll 4
+                for (int k = 0; k < outputs; k++) {
+                    made[k * stores] = s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills);
+                    if (stores > 1)
+                        s2dq_512_pair(&made[k * stores], stores, made[k * stores],
+                                      s2dq_512_filled(next, k, &with, inputs, outputs, way, mapped, fills));
+                }
+#pragma GCC unroll 8
+                for (int k = 0; k < registers; k++) {
+                    const __m512i before = k % pieces ? made[k - 1] : ends.before[k + pieces - 1];
+                    const __m512i line = _mm512_permutex2var_epi8(before, ends.turn, made[k]);
+                    uint8_t *at = d + dst_at[k] - ends.started;
+                    if (begins && k % pieces == 0)
+                        _mm512_mask_storeu_epi8(at, ~0ULL << ends.started, line);
+                    else if (past)
+                        _mm512_stream_si512((__m512i *)at, line);
+                    else
+                        _mm512_store_si512((__m512i *)at, line);
+                }
+#pragma GCC unroll 8
+                for (int k = 0; k < registers; k++) ends.before[k] = made[k];
+                begins = 0;
+                s += stores * loops[2].src;
+                d += pieces * S2DQ_REGISTER_BYTES; /* also where a loop of one turn says nothing */
+                ends.end = d;
+            }
+            for (; left > 0; left--) { /* turns that nothing goes on from */
+                __m512i in[S2DQ_REGISTERS];
+                if (ends.end) s2dq_512_end_lines(&ends, (uint8_t *)ends.end, dst_at, registers, pieces);
+                if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
+                s2dq_512_read(in, s, src_at, inputs, loads);
+#pragma GCC unroll 4
+                for (int k = 0; k < outputs; k++)
+                    s2dq_512_store(d, dst_at + k * stores, stores,
+                                   s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills));
+                s += loops[2].src;
+                d += loops[2].dst;
+            }
+        }
+    }
+    if (ends.end) s2dq_512_end_lines(&ends, (uint8_t *)ends.end, dst_at, registers, pieces);
+    if (past) _mm_sfence(); /* before other threads look */
+}
+
+#define S2DQ_512_ALIGNER_OF(NAME, I, L, O, S, P, WAY, FILLS, MAPPED)                                                  \
+    S2DQ_512 static void s2dq_512_##NAME##_align_##I##L##O##S##P(uint8_t *dst, const uint8_t *src,                    \
+                                                                 const s2dq_tile *tile, const s2dq_filling *filling, \
+                                                                 const s2dq_axis *loops)                              \
+    {                                                                                                                 \
+        s2dq_512_align(dst, src, tile, filling, loops, I, L, O, S, P, WAY, FILLS, MAPPED);                            \
+    }
+#define S2DQ_512_MIXED_ALIGNER(I, L, O, S, P) \
+    S2DQ_512_ALIGNER_OF(mixed, I, L, O, S, P, S2DQ_MIXED, tile->fills != 0, 0)
+#define S2DQ_512_PAIRED_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(paired, I, L, O, S, P, S2DQ_PAIRED, 0, 0)
+#define S2DQ_512_IN_TURN_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(in_turn, I, L, O, S, P, S2DQ_PAIRED_IN_TURN, 0, 0)
+#define S2DQ_512_LINE_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(line, I, L, O, S, P, S2DQ_MIXED, 0, S2DQ_512_LINES)
+#define S2DQ_512_TABLE_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(table, I, L, O, S, P, S2DQ_MIXED, 0, S2DQ_512_TABLES)
+
+/* Every shape, M(inputs, loads, outputs, stores, pieces): whole registers in runs of a turn's one, two, three or four,
+ * and halves. Fill values make more outputs than inputs; where bytes are looked up there are at most three outputs,
+ * and the lines leave no registers for two turns. */
+#define S2DQ_512_WHOLE_1(M, I, L) M(I, L, 1, 1, 1)
+#define S2DQ_512_WHOLE_2(M, I, L) M(I, L, 2, 1, 1) M(I, L, 2, 1, 2)
+#define S2DQ_512_WHOLE_3(M, I, L) M(I, L, 3, 1, 1) M(I, L, 3, 1, 3)
+#define S2DQ_512_WHOLE_4(M, I, L) M(I, L, 4, 1, 1) M(I, L, 4, 1, 2) M(I, L, 4, 1, 4)
+#define S2DQ_512_HALF_1(M, I, L) M(I, L, 1, 2, 1)
+#define S2DQ_512_HALF_2(M, I, L) M(I, L, 2, 2, 1)
+#define S2DQ_512_HALF_3(M, I, L) M(I, L, 3, 2, 1)
+#define S2DQ_512_HALF_4(M, I, L) M(I, L, 4, 2, 1)
+#define S2DQ_512_LOADS(SHAPES, M, I) SHAPES(M, I, 1) SHAPES(M, I, 2) SHAPES(M, I, 4)
+#define S2DQ_512_LOADS_OF_ALL(SHAPES, M) \
+    S2DQ_512_LOADS(SHAPES, M, 1) S2DQ_512_LOADS(SHAPES, M, 2) S2DQ_512_LOADS(SHAPES, M, 3) S2DQ_512_LOADS(SHAPES, M, 4)
+#define S2DQ_512_LOADS_FROM_2(SHAPES, M) \
+    S2DQ_512_LOADS(SHAPES, M, 2) S2DQ_512_LOADS(SHAPES, M, 3) S2DQ_512_LOADS(SHAPES, M, 4)
+#define S2DQ_512_LOADS_FROM_3(SHAPES, M) S2DQ_512_LOADS(SHAPES, M, 3) S2DQ_512_LOADS(SHAPES, M, 4)
+#define S2DQ_512_EACH_LINE_ALIGNER(M)                                                                   \
+    S2DQ_512_LOADS_OF_ALL(S2DQ_512_WHOLE_1, M) S2DQ_512_LOADS_FROM_2(S2DQ_512_WHOLE_2, M) \
+    S2DQ_512_LOADS_FROM_3(S2DQ_512_WHOLE_3, M)
+#define S2DQ_512_EACH_TABLE_ALIGNER(M)                                                                            \
+    S2DQ_512_EACH_LINE_ALIGNER(M) S2DQ_512_LOADS_OF_ALL(S2DQ_512_HALF_1, M) S2DQ_512_LOADS_FROM_2(S2DQ_512_HALF_2, M) \
+    S2DQ_512_LOADS_FROM_3(S2DQ_512_HALF_3, M)
+#define S2DQ_512_EACH_MIXED_ALIGNER(M)                                                              \
+    S2DQ_512_LOADS_OF_ALL(S2DQ_512_WHOLE_1, M) S2DQ_512_LOADS_OF_ALL(S2DQ_512_WHOLE_2, M)         \
+    S2DQ_512_LOADS_OF_ALL(S2DQ_512_WHOLE_3, M) S2DQ_512_LOADS_OF_ALL(S2DQ_512_WHOLE_4, M)         \
+    S2DQ_512_LOADS_OF_ALL(S2DQ_512_HALF_1, M) S2DQ_512_LOADS_FROM_2(S2DQ_512_HALF_2, M)           \
+    S2DQ_512_LOADS_FROM_3(S2DQ_512_HALF_3, M) S2DQ_512_LOADS(S2DQ_512_HALF_4, M, 4)
+#define S2DQ_512_EACH_PAIRED_ALIGNER(M)                                                           \
+    S2DQ_512_LOADS_FROM_3(S2DQ_512_WHOLE_2, M) S2DQ_512_LOADS_FROM_3(S2DQ_512_WHOLE_3, M)       \
+    S2DQ_512_LOADS_FROM_3(S2DQ_512_HALF_2, M) S2DQ_512_LOADS_FROM_3(S2DQ_512_HALF_3, M)         \
+    S2DQ_512_EACH_IN_TURN_ALIGNER(M)
+#define S2DQ_512_EACH_IN_TURN_ALIGNER(M) \
+    S2DQ_512_LOADS(S2DQ_512_WHOLE_4, M, 4) S2DQ_512_LOADS(S2DQ_512_HALF_4, M, 4)
+
+S2DQ_512_EACH_MIXED_ALIGNER(S2DQ_512_MIXED_ALIGNER)
+S2DQ_512_EACH_PAIRED_ALIGNER(S2DQ_512_PAIRED_ALIGNER)
+S2DQ_512_EACH_IN_TURN_ALIGNER(S2DQ_512_IN_TURN_ALIGNER)
+S2DQ_512_EACH_LINE_ALIGNER(S2DQ_512_LINE_ALIGNER)
+S2DQ_512_EACH_TABLE_ALIGNER(S2DQ_512_TABLE_ALIGNER)
+S2DQ_512_ALIGNER_OF(same, 1, 1, 1, 1, 1, S2DQ_SAME, 0, S2DQ_512_LINES)
+S2DQ_512_ALIGNER_OF(same, 2, 1, 2, 1, 2, S2DQ_SAME, 0, S2DQ_512_LINES)
+S2DQ_512_ALIGNER_OF(same, 3, 1, 3, 1, 3, S2DQ_SAME, 0, S2DQ_512_LINES)
+
+#define S2DQ_512_ALIGNER_ENTRY(NAME, I, L, O, S, P) \
+    [I - 1][L / 2][O - 1][S - 1][P / 2] = s2dq_512_##NAME##_align_##I##L##O##S##P,
+#define S2DQ_512_MIXED_ENTRY(I, L, O, S, P) S2DQ_512_ALIGNER_ENTRY(mixed, I, L, O, S, P)
+#define S2DQ_512_PAIRED_ALIGNER_ENTRY(I, L, O, S, P) S2DQ_512_ALIGNER_ENTRY(paired, I, L, O, S, P)
+#define S2DQ_512_IN_TURN_ALIGNER_ENTRY(I, L, O, S, P) S2DQ_512_ALIGNER_ENTRY(in_turn, I, L, O, S, P)
+#define S2DQ_512_LINE_ALIGNER_ENTRY(I, L, O, S, P) S2DQ_512_ALIGNER_ENTRY(line, I, L, O, S, P)
+#define S2DQ_512_TABLE_ALIGNER_ENTRY(I, L, O, S, P) S2DQ_512_ALIGNER_ENTRY(table, I, L, O, S, P)
+
+enum { S2DQ_512_ALIGN_LINES = S2DQ_WAYS, S2DQ_512_ALIGN_TABLES, S2DQ_512_ALIGNS };
+
+/* [way, or what bytes go through][inputs - 1][loads / 2][outputs - 1][stores - 1][pieces / 2]: one piece, two or three,
+ * or four. */
+static const s2dq_tile_runner s2dq_512_aligners[S2DQ_512_ALIGNS][4][3][4][2][3] = {
+    [S2DQ_MIXED] = {S2DQ_512_EACH_MIXED_ALIGNER(S2DQ_512_MIXED_ENTRY)},
+    [S2DQ_PAIRED] = {S2DQ_512_EACH_PAIRED_ALIGNER(S2DQ_512_PAIRED_ALIGNER_ENTRY)},
+    [S2DQ_PAIRED_IN_TURN] = {S2DQ_512_EACH_IN_TURN_ALIGNER(S2DQ_512_IN_TURN_ALIGNER_ENTRY)},
+    [S2DQ_512_ALIGN_LINES] = {S2DQ_512_EACH_LINE_ALIGNER(S2DQ_512_LINE_ALIGNER_ENTRY)},
+    [S2DQ_512_ALIGN_TABLES] = {S2DQ_512_EACH_TABLE_ALIGNER(S2DQ_512_TABLE_ALIGNER_ENTRY)}};
+static const s2dq_tile_runner s2dq_512_same_aligners[3] = {s2dq_512_same_align_11111, s2dq_512_same_align_21212,
+                                                           s2dq_512_same_align_31313};
+
+/* The runner that stores whole lines, or NULL: where pieces are not full or lie otherwise, and where a run of several
+ * registers has to be gathered from more of them: that is bound by its shuffles, and one more each would cost a third. */
+static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
+{
+    const uint64_t full = ~0ULL >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
+    if (tile->runs == 0 || tile->stores > 2 || (tile->stores == 2 && tile->run_pieces != 1)) return NULL;
+    for (int k = 0; k < tile->outputs * tile->stores; k++)
+        if (tile->dst_mask[k] != full || (tile->dst[k] - tile->dst[0]) % S2DQ_REGISTER_BYTES) return NULL;
+    if (tile->mapped && tile->fills) return NULL;
+    if (tile->inputs > tile->outputs && tile->run_pieces > 1 && !tile->past) return NULL;
+    const int apart = tile->mapped && tile->apart;
+    if (tile->mapped && tile->same && !apart && tile->run_pieces == tile->outputs)
+        return s2dq_512_same_aligners[tile->outputs - 1];
+    const int64_t way = apart          ? S2DQ_512_ALIGN_TABLES
+                        : tile->mapped ? S2DQ_512_ALIGN_LINES
+                        : tile->fills  ? S2DQ_MIXED
+                                       : tile->way;
+    return s2dq_512_aligners[way][tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores - 1]
+                            [tile->run_pieces / 2];
+}
+
+/* Whether that is worth while: the loops make long runs, which do not begin at a line. */
+static int s2dq_512_aligns(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops)
+{
+    const s2dq_axis *inner = &loops[2], *middle = &loops[1];
+    const int64_t step = tile->run_pieces * S2DQ_REGISTER_BYTES / tile->stores;
+    if (((uintptr_t)(dst + tile->dst[0]) & (S2DQ_REGISTER_BYTES - 1)) == 0 || inner->dst != step) return 0;
+    if (inner->extent >= S2DQ_512_ALIGN_TURNS) return 1;
+    return !inner->dst_back && inner->extent % tile->stores == 0 && middle->dst == inner->extent * step &&
+           inner->extent * middle->extent >= S2DQ_512_ALIGN_TURNS;
+}
+
+#endif
+
+#endif
