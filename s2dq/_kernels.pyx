@@ -71,12 +71,15 @@ cdef extern from "_micro/memory.h" nogil:
     static PyDataMem_Handler s2dq_memory = {
         "s2dq", 1,
         {NULL, s2dq_memory_new, s2dq_memory_zeroed, s2dq_memory_resized, s2dq_memory_free}};
-    static PyDataMem_Handler *s2dq_get_memory(void) { return &s2dq_memory; }
+    static PyDataMem_Handler s2dq_lines_memory = {
+        "s2dq lines", 1,
+        {NULL, s2dq_lines_new, s2dq_lines_zeroed, s2dq_lines_resized, s2dq_lines_free}};
+    static PyDataMem_Handler *s2dq_get_memory(int keeps) { return keeps ? &s2dq_memory : &s2dq_lines_memory; }
     #else
-    static PyDataMem_Handler *s2dq_get_memory(void) { return NULL; }
+    static PyDataMem_Handler *s2dq_get_memory(int keeps) { return (void)keeps, NULL; }
     #endif
     """
-    PyDataMem_Handler *s2dq_get_memory() noexcept
+    PyDataMem_Handler *s2dq_get_memory(int keeps) noexcept
 
 cdef extern from "_micro/axis.h" nogil:
     ctypedef struct s2dq_axis:
@@ -317,6 +320,7 @@ cdef enum:
 
 cdef int64_t FAR = 1 << 20           # results of this size and their sources do not stay in the nearer caches
 cdef int64_t NEAR = 32 << 10         # sources of one tile that lie together
+cdef int64_t LINE_MEMORY = 1 << 18   # bytes of a result from which it is worth 0.2 us that it begins at a cache line
 cdef int64_t KEEP_MEMORY = 1 << 25   # bytes of a result from which the allocator would give every page back
 cdef int64_t SMALL = 1 << 14         # bytes of a result that are moved before anything is set up
 # Bytes of a result from which a team is worth its start: when the caller asked for threads, and when nobody did. A
@@ -1285,7 +1289,8 @@ cdef class PreparedCall:
 # --------------------------------------------------------------------------------------------- calls seen before
 
 cdef object MISSING = object()
-cdef object MEMORY = PyCapsule_New(s2dq_get_memory(), "mem_handler", NULL) if s2dq_get_memory() else None
+cdef object KEPT = PyCapsule_New(s2dq_get_memory(1), "mem_handler", NULL) if s2dq_get_memory(1) else None
+cdef object LINED = PyCapsule_New(s2dq_get_memory(0), "mem_handler", NULL) if s2dq_get_memory(0) else None
 
 
 cdef class Seen:
@@ -1343,11 +1348,12 @@ cdef class Seen:
         return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr *>self.out_dtype, self.out_ndim, self.out_shape,
                                     NULL, NULL, 0, NULL)
 
-    cdef cnp.ndarray _kept(self):
-        """Fresh, in memory that is kept for the next result when this one is freed."""
-        if MEMORY is None:
+    cdef cnp.ndarray _placed(self):
+        """Fresh, from a cache line on; if it is large, in memory that is kept for the next result when it is freed."""
+        handler = LINED if self.program.nbytes < KEEP_MEMORY else KEPT
+        if handler is None:
             return self._fresh()
-        before = PyDataMem_SetHandler(MEMORY)
+        before = PyDataMem_SetHandler(handler)
         try:
             return self._fresh()
         finally:
@@ -1359,7 +1365,7 @@ cdef class Seen:
         cdef const uint8_t *y
         if out is None:
             try:
-                return self._fresh() if self.program.nbytes < KEEP_MEMORY else self._kept()
+                return self._fresh() if self.program.nbytes < LINE_MEMORY else self._placed()
             except MemoryError:
                 return None
         if type(out) is not cnp.ndarray or <void *>cnp.PyArray_DESCR(out) != <void *>self.out_dtype:

@@ -738,15 +738,20 @@ def test_no_memory_for_a_result_that_fitted_before(name):
     assert run_child(ask_for_too_much, name).split() == ["True"] * 3 + ["8"]
 
 
-LARGE = (1, 2400, 2500, 6)  # 36 MB: from 32 MiB on, the memory of a freed result may be used again
+# 36 MB: from 32 MiB on, the memory of a freed result may be used again. 900 KB: from 256 KiB on, lines are made use of.
+LARGE = (1, 2400, 2500, 6)
+SIZES = pytest.mark.parametrize("shape", [(1, 300, 500, 6), LARGE], ids=["from a line on", "kept"])
 
 
-def test_large_results_are_never_shared(rng):
+@SIZES
+def test_large_results_are_never_shared(rng, shape):
     """However memory is kept: what is alive is nobody else's, and holds what it should."""
-    x = rng.integers(0, 256, LARGE, np.uint8)
+    x = rng.integers(0, 256, shape, np.uint8)
     expected = reference.space_to_depth(x, 2)
     alive = [s2dq.space_to_depth(x, 2) for _ in range(4)]
     addresses = [result.ctypes.data for result in alive]
+    if sys.platform == "linux":
+        assert not any(address % 64 for address in addresses[1:]), "those after the first begin at a line"
     assert all(abs(a - b) >= expected.nbytes for k, a in enumerate(addresses) for b in addresses[:k])
     for number, result in enumerate(alive[:3]):
         same(result, expected, number)
@@ -762,8 +767,9 @@ def test_large_results_are_never_shared(rng):
         assert type(result) is np.ndarray and result.base is None and result.flags.owndata and result.flags.writeable
 
 
-def test_large_results_can_be_resized_and_copied(rng):
-    x = rng.integers(0, 256, LARGE, np.uint8)
+@SIZES
+def test_large_results_can_be_resized_and_copied(rng, shape):
+    x = rng.integers(0, 256, shape, np.uint8)
     expected = reference.space_to_depth(x, 2)
     for size in (10, expected.size // 3, expected.size + 1, 2 * expected.size):
         for _ in range(2):
@@ -779,8 +785,9 @@ def test_large_results_can_be_resized_and_copied(rng):
     assert np.zeros(100).sum() == 0  # arrays of others are theirs
 
 
-def test_large_results_of_many_threads(rng):
-    x = rng.integers(0, 256, LARGE, np.uint8)
+@SIZES
+def test_large_results_of_many_threads(rng, shape):
+    x = rng.integers(0, 256, shape, np.uint8)
     expected = reference.space_to_depth(x, 2)
     s2dq.space_to_depth(x, 2)
     wrong = []

@@ -177,9 +177,6 @@ S2DQ_512_EACH_PAIRED_ALIGNER(S2DQ_512_PAIRED_ALIGNER)
 S2DQ_512_EACH_IN_TURN_ALIGNER(S2DQ_512_IN_TURN_ALIGNER)
 S2DQ_512_EACH_LINE_ALIGNER(S2DQ_512_LINE_ALIGNER)
 S2DQ_512_EACH_TABLE_ALIGNER(S2DQ_512_TABLE_ALIGNER)
-S2DQ_512_ALIGNER_OF(same, 1, 1, 1, 1, 1, S2DQ_SAME, 0, S2DQ_512_LINES)
-S2DQ_512_ALIGNER_OF(same, 2, 1, 2, 1, 2, S2DQ_SAME, 0, S2DQ_512_LINES)
-S2DQ_512_ALIGNER_OF(same, 3, 1, 3, 1, 3, S2DQ_SAME, 0, S2DQ_512_LINES)
 
 #define S2DQ_512_ALIGNER_ENTRY(NAME, I, L, O, S, P) \
     [I - 1][L / 2][O - 1][S - 1][P / 2] = s2dq_512_##NAME##_align_##I##L##O##S##P,
@@ -199,11 +196,10 @@ static const s2dq_tile_runner s2dq_512_aligners[S2DQ_512_ALIGNS][4][3][4][2][3] 
     [S2DQ_PAIRED_IN_TURN] = {S2DQ_512_EACH_IN_TURN_ALIGNER(S2DQ_512_IN_TURN_ALIGNER_ENTRY)},
     [S2DQ_512_ALIGN_LINES] = {S2DQ_512_EACH_LINE_ALIGNER(S2DQ_512_LINE_ALIGNER_ENTRY)},
     [S2DQ_512_ALIGN_TABLES] = {S2DQ_512_EACH_TABLE_ALIGNER(S2DQ_512_TABLE_ALIGNER_ENTRY)}};
-static const s2dq_tile_runner s2dq_512_same_aligners[3] = {s2dq_512_same_align_11111, s2dq_512_same_align_21212,
-                                                           s2dq_512_same_align_31313};
 
-/* The runner that stores whole lines, or NULL: where pieces are not full or lie otherwise, and where a run of several
- * registers has to be gathered from more of them: that is bound by its shuffles, and one more each would cost a third. */
+/* The runner that stores whole lines, or NULL: where pieces are not full or lie otherwise, and where stores are not
+ * what takes the time: bytes that go through lines and stay in order, and runs of several registers that are gathered
+ * from more of them, where a shuffle more for each would cost a third. */
 static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
 {
     const uint64_t full = ~0ULL >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
@@ -213,8 +209,7 @@ static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
     if (tile->mapped && tile->fills) return NULL;
     if (tile->inputs > tile->outputs && tile->run_pieces > 1 && !tile->past) return NULL;
     const int apart = tile->mapped && tile->apart;
-    if (tile->mapped && tile->same && !apart && tile->run_pieces == tile->outputs)
-        return s2dq_512_same_aligners[tile->outputs - 1];
+    if (tile->same && tile->mapped && !apart) return NULL;
     const int64_t way = apart          ? S2DQ_512_ALIGN_TABLES
                         : tile->mapped ? S2DQ_512_ALIGN_LINES
                         : tile->fills  ? S2DQ_MIXED

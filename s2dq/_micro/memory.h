@@ -1,4 +1,7 @@
-/* Memory of large fresh results.
+/* Memory of fresh results.
+ *
+ * NumPy's begins 16 bytes behind a cache line, where every second store of some kernels takes two lines: results of
+ * some size begin at a line.
  *
  * A result of tens of MiB costs as much again in page faults as in being computed, call after call, because the
  * allocator gives its pages back as soon as it is freed. So one freed result is kept for the next one of about its
@@ -11,6 +14,7 @@
 #define S2DQ_MEMORY_H
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__linux__)
@@ -20,7 +24,53 @@
 #if defined(__linux__) && defined(MADV_FREE) && defined(MADV_HUGEPAGE)
 #define S2DQ_KEEPS_MEMORY 1
 
-enum { S2DQ_MEMORY_HEADER = 64, S2DQ_HUGE_PAGE = 1 << 21 };
+enum { S2DQ_MEMORY_HEADER = 64, S2DQ_HUGE_PAGE = 1 << 21, S2DQ_HUGE_FROM = 1 << 22 };
+
+/* Before every result from a line on. */
+typedef struct {
+    void *block; /* that malloc gave */
+    size_t size;
+} s2dq_lined;
+
+static void *s2dq_lines_new(void *context, size_t size)
+{
+    (void)context;
+    if (size > SIZE_MAX - 128) return NULL;
+    void *block = malloc(size + 64 + sizeof(s2dq_lined));
+    if (!block) return NULL;
+    uint8_t *data = (uint8_t *)(((uintptr_t)block + sizeof(s2dq_lined) + 63) & ~(uintptr_t)63);
+    *((s2dq_lined *)data - 1) = (s2dq_lined){block, size};
+    if (size >= S2DQ_HUGE_FROM) { /* as NumPy asks for them */
+        uint8_t *page = (uint8_t *)(((uintptr_t)data + 4095) & ~(uintptr_t)4095);
+        madvise(page, size - (size_t)(page - data), MADV_HUGEPAGE);
+    }
+    return data;
+}
+
+static void s2dq_lines_free(void *context, void *data, size_t size)
+{
+    (void)context, (void)size;
+    if (data) free(((s2dq_lined *)data - 1)->block);
+}
+
+static void *s2dq_lines_zeroed(void *context, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size) return NULL;
+    void *data = s2dq_lines_new(context, count * size);
+    if (data) memset(data, 0, count * size);
+    return data;
+}
+
+static void *s2dq_lines_resized(void *context, void *data, size_t size)
+{
+    void *moved = s2dq_lines_new(context, size);
+    if (moved && data) {
+        const size_t held = ((s2dq_lined *)data - 1)->size;
+        memcpy(moved, data, held < size ? held : size);
+        s2dq_lines_free(context, data, 0);
+    }
+    return moved;
+}
 
 /* At the start of every mapping, a line before the data. */
 typedef struct {
