@@ -45,6 +45,9 @@ _PAGE, _WAYS, _CONFLICT = 4096, 8, {1: 9.0, 2: 18.0}
 _LEAPS = ((24 << 10, 1.0), (640 << 10, 6.0))
 _STREAMS, _FORESEEN = ((0, 64), (640 << 10, 8)), 0.25
 
+# Part of a line's price where a network writes it in two halves, as results seldom begin at a line.
+_SPLIT = 0.5
+
 # Extents worth trying for an axis that a tile takes a part of.
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 21, 24, 32, 40, 42, 48, 64, 80, 85, 96, 128, 160, 192, 256)
 
@@ -537,6 +540,8 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
                 continue
             if step < LINE:
                 cost += price(_CACHES, inside) * total * lines[side] * (1 - step / LINE)
+            elif step == LINE and side == 2 and isinstance(tile, Network):
+                cost += price(_CACHES, inside) * total * lines[side] * _SPLIT
             footprint[side] *= max(1.0, loop.extent * min(1.0, step / LINE))
             if step <= sweep[side] + LINE:
                 if streams[side] * runs[side] <= foreseen:
