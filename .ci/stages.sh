@@ -183,10 +183,10 @@ stage_peers() {
     done
 }
 
-# For the Python of this run. By hand, .ci/wheels has them all, and tests beside PyTorch.
+# The wheel of this run, repaired. By hand, .ci/wheels builds those of all Pythons and tests them beside PyTorch.
 stage_wheels() {
     fresh_checkout
-    .ci/wheels -t "tests/test_digests.py tests/test_packaging.py tests/test_fork_threads.py" \
+    .ci/wheels -w "$(wheel)" -t "tests/test_digests.py tests/test_packaging.py tests/test_fork_threads.py" \
         "$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
 }
 

@@ -652,6 +652,15 @@ def test_cropped_words_in_sequence_stay_inside_of_the_result(start):
     assert (guarded[: 64 + start] == 77).all() and (guarded[64 + start + expected.nbytes :] == 77).all()
 
 
+@pytest.mark.parametrize("lines", range(1, 10))
+def test_kernels_copy_runs_wherever_the_result_begins(rng, lines):
+    for extents in ([5], [3, 4], [2, 3, 2], [70]):
+        for width, gap in product((64 * lines, 64 * lines - 8), (0, 0, 64, 8)):
+            src, dst = (permuted_steps(rng, extents, size) for size in (width, width + gap))
+            box = Box(X, Y, 0, 0, width, tuple(map(Axis, extents, src, dst)))
+            run_by_kernels(rng, box, (Segment((), (box,)),))
+
+
 @needs_tiles
 def test_kernels_run_networks(rng):
     boxes = [random_transpose_box(rng) for _ in range(80)]

@@ -591,10 +591,40 @@ S2DQ_512_INLINE void s2dq_512_copy_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t
     if (k < width) _mm512_storeu_si512(dst + width - 64, _mm512_loadu_si512(src + width - 64));
 }
 
+/* Runs of whole registers that all begin `started` bytes behind a line: the rest of that line, whole ones, and the
+ * start of one. */
+S2DQ_512 static void s2dq_512_copy_lines(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count,
+                                         int64_t width, int started)
+{
+    const __mmask64 first = ~0ULL >> started, last = ~0ULL >> (S2DQ_REGISTER_BYTES - started);
+    for (int64_t i = 0; i < axes->extent; i++, dst += axes->dst, src += axes->src) {
+        if (count > 1) {
+            s2dq_512_copy_lines(dst, src, axes + 1, count - 1, width, started);
+            continue;
+        }
+        _mm512_mask_storeu_epi8(dst, first, _mm512_loadu_si512(src));
+        for (int64_t k = S2DQ_REGISTER_BYTES - started; k < width - started; k += S2DQ_REGISTER_BYTES)
+            _mm512_store_si512((__m512i *)(dst + k), _mm512_loadu_si512(src + k));
+        _mm512_mask_storeu_epi8(dst + width - started, last, _mm512_maskz_loadu_epi8(last, src + width - started));
+    }
+}
+
+/* How far the runs begin behind a line; 0 too where they differ in that, or are short or long. */
+static int s2dq_512_started(const uint8_t *dst, const s2dq_axis *axes, int count, int64_t width)
+{
+    if (width % S2DQ_REGISTER_BYTES || width < 2 * S2DQ_REGISTER_BYTES || width >= S2DQ_512_ALIGNED) return 0;
+    for (int k = 0; k < count; k++)
+        if (axes[k].dst % S2DQ_REGISTER_BYTES) return 0;
+    return count ? (int)((uintptr_t)dst & (S2DQ_REGISTER_BYTES - 1)) : 0;
+}
+
 /* Granules through any number of loops; those of up to four registers are left to AVX2, which knows their widths. */
 S2DQ_512 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
 {
-    if (width <= S2DQ_512_NARROW) {
+    const int started = s2dq_512_started(dst, axes, count, width);
+    if (started) {
+        s2dq_512_copy_lines(dst, src, axes, count, width, started);
+    } else if (width <= S2DQ_512_NARROW) {
         s2dq_avx2_copy(dst, src, axes, count, width);
     } else if (count == 0) {
         if (width >= S2DQ_512_LONG)
