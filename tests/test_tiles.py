@@ -589,12 +589,14 @@ NEIGHBOURS = {
     "two in turn": lambda k, inputs, outputs: k % 2 * 2 % inputs,
 }
 # Loops around tiles that step `src` and `dst`: one run over all rows, the last turn twice; rows apart; an odd number of
-# turns; one turn, and few.
+# turns; turns apart, by lines and otherwise; few turns, and one.
 TURNS = [
     lambda src, dst: [Axis(3, 7 * src, 7 * dst), Axis(7, src, dst)],
     lambda src, dst: [Axis(2, 8 * src, 9 * dst + 5), Axis(8, src, dst, 0, src, dst)],
     lambda src, dst: [Axis(2, 9 * src, 9 * dst), Axis(2, 20 * src, 20 * dst + 64), Axis(9, src, dst)],
     lambda src, dst: [Axis(11, src, dst)],
+    lambda src, dst: [Axis(2, 9 * src, 7 * (dst + 64)), Axis(6, src, dst + 64)],
+    lambda src, dst: [Axis(7, src, dst + 24)],
     lambda src, dst: [Axis(3, src, dst)],
     lambda src, dst: [],
 ]

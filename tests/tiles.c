@@ -23,6 +23,7 @@ static s2dq_filling filling;
 static s2dq_lines lines;
 static uint8_t tables[256][256];
 static s2dq_axis loops[S2DQ_TILE_LOOPS];
+static long aligned;
 
 /* ------------------------------------------------------------------------------------------ the plain executor */
 
@@ -223,6 +224,26 @@ static void draw_loops(int64_t *at, int pieces, int width)
     }
 }
 
+/* OUT: `runs` and `run_pieces`, as Side.runs of `_tiles` has them. */
+static void count_runs(void)
+{
+    const int pieces = (int)(tile.outputs * tile.stores), width = S2DQ_REGISTER_BYTES / (int)tile.stores;
+    int64_t length = 0;
+    tile.runs = 0;
+    for (int piece = 0; piece < pieces; piece++) {
+        const int ends = piece + 1 == pieces || tile.dst[piece + 1] != tile.dst[piece] + width;
+        length++;
+        if (!ends) continue;
+        if (tile.runs && length != tile.run_pieces) {
+            tile.runs = tile.run_pieces = 0;
+            return;
+        }
+        tile.run_pieces = length;
+        tile.runs++;
+        length = 0;
+    }
+}
+
 static void draw_tile(void)
 {
     int there[S2DQ_REGISTERS * S2DQ_REGISTER_BYTES];
@@ -236,6 +257,7 @@ static void draw_tile(void)
     const int full = one_in(2);
     for (int piece = 0; piece < pieces; piece++) tile.dst_mask[piece] = full ? ~0ULL >> (64 - width) : draw_mask(width);
     draw_loops(tile.dst, pieces, width);
+    count_runs();
     draw_tables(there, draw_source(there));
     s2dq_tile_choose(&tile);
     draw_bytes();
@@ -324,8 +346,11 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     }
     memset(dst, POISON, ARENA);
     memset(expected, POISON, ARENA);
+    const int aligns = kind == LOOPS && kernels.aligns && kernels.aligns(y, &tile, loops);
+    const s2dq_tile_runner aligner = aligns ? kernels.aligner(&tile) : NULL; /* as the driver asks them */
+    aligned += aligner != NULL;
     switch (kind) {
-    case LOOPS: kernels.tile(&tile)(y, x, &tile, &filling, loops); break;
+    case LOOPS: (aligner ? aligner : kernels.tile(&tile))(y, x, &tile, &filling, loops); break;
     case EDGE: kernels.edge(y, x, &tile, &filling); break;
     case NETWORK: kernels.network(&network)(y, x, &network, loops); break;
     }
@@ -367,7 +392,8 @@ int main(int argc, char **argv)
             return 1;
         }
     }
-    printf("tiles: on %s %ld tiles, %ld at edges, %ld networks\n", s2dq_isa_name(isa), counts[LOOPS], counts[EDGE],
-           counts[NETWORK]);
+    printf("tiles: on %s %ld tiles, %ld of them in whole lines, %ld at edges, %ld networks\n", s2dq_isa_name(isa),
+           counts[LOOPS], aligned, counts[EDGE], counts[NETWORK]);
+    if (kernels.aligner && !aligned) return 1;
     return 0;
 }

@@ -195,7 +195,8 @@ S2DQ_512_INLINE void s2dq_512_read_constants(s2dq_512_constants *with, const s2d
         with->fill[k] = _mm512_loadu_si512(filling->fill[k]);
         if (mapped == S2DQ_512_LINES) with->own[k] = s2dq_512_lines_of(filling->lines, k);
         for (int part = 0; part < 4 && mapped == S2DQ_512_TABLES; part++)
-            with->bytes[k][part] = _mm512_loadu_si512(filling->tables + tile->own[k] * 256 + part * S2DQ_REGISTER_BYTES);
+            with->bytes[k][part] =
+                _mm512_loadu_si512(filling->tables + tile->own[k] * 256 + part * S2DQ_REGISTER_BYTES);
     }
 }
 
@@ -671,7 +672,7 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
     int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
         if (tile->dst_mask[k] != full) kind = S2DQ_512_MASKED;
-    if (tile->mapped && tile->apart && kind <= S2DQ_512_FAR)
+    if (tile->mapped && tile->apart && kind <= S2DQ_512_FAR && tile->outputs <= tile->inputs)
         return s2dq_512_tabled[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2];
     if (tile->mapped && tile->same && !tile->fills) return s2dq_512_mapped_same[tile->outputs - 1];
     if (tile->mapped && tile->way == S2DQ_PAIRED && kind <= S2DQ_512_FAR)

@@ -1,6 +1,6 @@
-/* Tile programs on AVX-512 VBMI for results that do not begin at a cache line, as those of most allocators: 16 bytes
- * behind one. A store across two lines takes twice as long, and a sixteenth of a page behind the line of a load, longer
- * still. So whole lines are stored, each from the end of the register before it and the start of its own.
+/* Tile programs on AVX-512 VBMI for results that do not begin at a cache line: most allocators', 16 bytes behind one.
+ * A store across two lines takes twice as long and more. So whole lines are stored, each from the end of the register
+ * before it and the start of its own.
  */
 #ifndef S2DQ_AVX512_ALIGN_H
 #define S2DQ_AVX512_ALIGN_H
@@ -16,24 +16,37 @@ typedef struct {
     __m512i before[2 * S2DQ_REGISTERS]; /* the registers of the last step */
     __m512i turn;                       /* makes a line of two registers */
     int started;                        /* bytes of the first line that lie before the result */
-    const uint8_t *end;                 /* where the next step goes on, seen from the first piece; NULL: nothing waits */
+    uint8_t *end;                       /* the position of the next step, if it goes on; NULL: nothing waits */
 } s2dq_512_ends;
 
 /* Store what waits for its rest. */
-S2DQ_512_INLINE void s2dq_512_end_lines(s2dq_512_ends *ends, uint8_t *dst, const int64_t *at, int registers, int pieces)
+S2DQ_512_INLINE void s2dq_512_end_lines(s2dq_512_ends *ends, const int64_t *at, int registers, int pieces)
 {
     if (ends->end && ends->started) {
 #pragma GCC unroll 8
-        for (int k = 0; k < registers; k += pieces)
-            _mm512_mask_storeu_epi8(dst + at[k] - ends->started, ~0ULL >> (S2DQ_REGISTER_BYTES - ends->started),
-                                    _mm512_permutex2var_epi8(ends->before[k + pieces - 1], ends->turn,
-                                                             ends->before[k + pieces - 1]));
+        for (int k = 0; k < registers; k += pieces) {
+            const __m512i last = ends->before[k + pieces - 1];
+            _mm512_mask_storeu_epi8(ends->end + at[k] - ends->started, ~0ULL >> (S2DQ_REGISTER_BYTES - ends->started),
+                                    _mm512_permutex2var_epi8(last, ends->turn, last));
+        }
     }
     ends->end = NULL;
 }
 
-/* As s2dq_512_run, for full pieces at the same distance from a line, in runs that the innermost loop makes longer;
- * those of 32 bytes two turns at a time. `past`: lines go past the caches. */
+/* Whether the lines begin anew at `dst`; those that wait are stored then. */
+S2DQ_512_INLINE int s2dq_512_begin_lines(s2dq_512_ends *ends, uint8_t *dst, const int64_t *at, int registers,
+                                         int pieces)
+{
+    if (dst == ends->end) return 0;
+    s2dq_512_end_lines(ends, at, registers, pieces);
+    ends->started = (int)((uintptr_t)(dst + at[0]) & (S2DQ_REGISTER_BYTES - 1));
+    ends->turn = _mm512_add_epi8(_mm512_loadu_si512(s2dq_512_places),
+                                 _mm512_set1_epi8((char)(S2DQ_REGISTER_BYTES - ends->started)));
+    return 1;
+}
+
+/* As s2dq_512_run, for full pieces at the same distance from a line; those of 32 bytes two turns at a time, which have
+ * to lie side by side. `past`: lines go past the caches. */
 S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                     const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
                                     int inputs, int loads, int outputs, int stores, int pieces, int way, int fills,
@@ -58,20 +71,15 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
             const uint8_t *s = row_src;
             uint8_t *d = row_dst;
             int64_t fetch = 0, around = 0, left = loops[2].extent;
-            int begins = 0;
             if (far) {
                 const int state = s2dq_ahead_state(&ahead, loops[0].extent - i, loops[1].extent - j);
                 fetch = ahead.fetch[state], around = ahead.around[state];
             }
-            if (left > single && d != ends.end) {
-                if (ends.end) s2dq_512_end_lines(&ends, (uint8_t *)ends.end, dst_at, registers, pieces);
-                ends.started = (int)((uintptr_t)(d + dst_at[0]) & (S2DQ_REGISTER_BYTES - 1));
-                ends.turn = _mm512_add_epi8(_mm512_loadu_si512(s2dq_512_places),
-                                            _mm512_set1_epi8((char)(S2DQ_REGISTER_BYTES - ends.started)));
-                begins = 1;
-            }
+            /* Runs of one register in a turn go on to the end of the loop. */
+            int begins = pieces == 1 && left > single && s2dq_512_begin_lines(&ends, d, dst_at, registers, pieces);
             for (; left > single; left -= stores) {
                 __m512i in[S2DQ_REGISTERS], next[S2DQ_REGISTERS], made[2 * S2DQ_REGISTERS];
+                if (pieces > 1) begins = s2dq_512_begin_lines(&ends, d, dst_at, registers, pieces);
                 if (loads <= 2 && far) {
                     if (left <= ahead.turns) fetch = around;
                     s2dq_512_fetch(s + fetch, src_at, inputs, loads);
@@ -101,13 +109,13 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
 #pragma GCC unroll 8
                 for (int k = 0; k < registers; k++) ends.before[k] = made[k];
                 begins = 0;
+                ends.end = d + pieces * S2DQ_REGISTER_BYTES;
                 s += stores * loops[2].src;
-                d += pieces * S2DQ_REGISTER_BYTES; /* also where a loop of one turn says nothing */
-                ends.end = d;
+                d += stores * loops[2].dst;
             }
             for (; left > 0; left--) { /* turns that nothing goes on from */
                 __m512i in[S2DQ_REGISTERS];
-                if (ends.end) s2dq_512_end_lines(&ends, (uint8_t *)ends.end, dst_at, registers, pieces);
+                s2dq_512_end_lines(&ends, dst_at, registers, pieces);
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
                 s2dq_512_read(in, s, src_at, inputs, loads);
 #pragma GCC unroll 4
@@ -119,7 +127,7 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
             }
         }
     }
-    if (ends.end) s2dq_512_end_lines(&ends, (uint8_t *)ends.end, dst_at, registers, pieces);
+    s2dq_512_end_lines(&ends, dst_at, registers, pieces);
     if (past) _mm_sfence(); /* before other threads look */
 }
 
