@@ -70,10 +70,10 @@ cdef extern from "_micro/memory.h" nogil:
     #if defined(S2DQ_KEEPS_MEMORY)
     static PyDataMem_Handler s2dq_memory = {
         "s2dq", 1,
-        {NULL, s2dq_memory_new, s2dq_memory_zeroed, s2dq_memory_resized, s2dq_memory_free}};
+        {&s2dq_memory_source, s2dq_memory_new, s2dq_source_zeroed, s2dq_source_resized, s2dq_memory_free}};
     static PyDataMem_Handler s2dq_lines_memory = {
         "s2dq lines", 1,
-        {NULL, s2dq_lines_new, s2dq_lines_zeroed, s2dq_lines_resized, s2dq_lines_free}};
+        {&s2dq_lines_source, s2dq_lines_new, s2dq_source_zeroed, s2dq_source_resized, s2dq_lines_free}};
     static PyDataMem_Handler *s2dq_get_memory(int keeps) { return keeps ? &s2dq_memory : &s2dq_lines_memory; }
     #else
     static PyDataMem_Handler *s2dq_get_memory(int keeps) { return (void)keeps, NULL; }

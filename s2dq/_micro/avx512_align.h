@@ -45,8 +45,8 @@ S2DQ_512_INLINE int s2dq_512_begin_lines(s2dq_512_ends *ends, uint8_t *dst, cons
     return 1;
 }
 
-/* As s2dq_512_run, for full pieces at the same distance from a line; those of 32 bytes two turns at a time, which have
- * to lie side by side. `past`: lines go past the caches. */
+/* As s2dq_512_run, for full pieces at the same distance from a line, in runs that the innermost loop makes longer;
+ * those of 32 bytes two turns at a time. `past`: lines go past the caches. */
 S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                     const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
                                     int inputs, int loads, int outputs, int stores, int pieces, int way, int fills,
@@ -75,11 +75,10 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
                 const int state = s2dq_ahead_state(&ahead, loops[0].extent - i, loops[1].extent - j);
                 fetch = ahead.fetch[state], around = ahead.around[state];
             }
-            /* Runs of one register in a turn go on to the end of the loop. */
-            int begins = pieces == 1 && left > single && s2dq_512_begin_lines(&ends, d, dst_at, registers, pieces);
+            /* From there on the loop goes on without a gap. */
+            int begins = left > single && s2dq_512_begin_lines(&ends, d, dst_at, registers, pieces);
             for (; left > single; left -= stores) {
                 __m512i in[S2DQ_REGISTERS], next[S2DQ_REGISTERS], made[2 * S2DQ_REGISTERS];
-                if (pieces > 1) begins = s2dq_512_begin_lines(&ends, d, dst_at, registers, pieces);
                 if (loads <= 2 && far) {
                     if (left <= ahead.turns) fetch = around;
                     s2dq_512_fetch(s + fetch, src_at, inputs, loads);

@@ -53,24 +53,7 @@ static void s2dq_lines_free(void *context, void *data, size_t size)
     if (data) free(((s2dq_lined *)data - 1)->block);
 }
 
-static void *s2dq_lines_zeroed(void *context, size_t count, size_t size)
-{
-    if (size && count > SIZE_MAX / size) return NULL;
-    void *data = s2dq_lines_new(context, count * size);
-    if (data) memset(data, 0, count * size);
-    return data;
-}
-
-static void *s2dq_lines_resized(void *context, void *data, size_t size)
-{
-    void *moved = s2dq_lines_new(context, size);
-    if (moved && data) {
-        const size_t held = ((s2dq_lined *)data - 1)->size;
-        memcpy(moved, data, held < size ? held : size);
-        s2dq_lines_free(context, data, 0);
-    }
-    return moved;
-}
+static size_t s2dq_lines_held(const void *data) { return ((const s2dq_lined *)data - 1)->size; }
 
 /* At the start of every mapping, a line before the data. */
 typedef struct {
@@ -123,22 +106,38 @@ static void s2dq_memory_free(void *context, void *data, size_t size)
     s2dq_unmap(s2dq_take_spare(mapping));
 }
 
-static void *s2dq_memory_zeroed(void *context, size_t count, size_t size)
+static size_t s2dq_memory_held(const void *data)
 {
+    return ((const s2dq_mapping *)((const uint8_t *)data - S2DQ_MEMORY_HEADER))->size - S2DQ_MEMORY_HEADER;
+}
+
+/* Where memory comes from, as the context of NumPy's allocators. */
+typedef struct {
+    void *(*fresh)(void *context, size_t size);
+    void (*free)(void *context, void *data, size_t size);
+    size_t (*held)(const void *data); /* bytes that there are from `data` on */
+} s2dq_source;
+
+static s2dq_source s2dq_lines_source = {s2dq_lines_new, s2dq_lines_free, s2dq_lines_held};
+static s2dq_source s2dq_memory_source = {s2dq_memory_new, s2dq_memory_free, s2dq_memory_held};
+
+static void *s2dq_source_zeroed(void *context, size_t count, size_t size)
+{
+    const s2dq_source *source = (const s2dq_source *)context;
     if (size && count > SIZE_MAX / size) return NULL;
-    void *data = s2dq_memory_new(context, count * size);
+    void *data = source->fresh(context, count * size);
     if (data) memset(data, 0, count * size);
     return data;
 }
 
-static void *s2dq_memory_resized(void *context, void *data, size_t size)
+static void *s2dq_source_resized(void *context, void *data, size_t size)
 {
-    void *moved = s2dq_memory_new(context, size);
+    const s2dq_source *source = (const s2dq_source *)context;
+    void *moved = source->fresh(context, size);
     if (moved && data) {
-        const s2dq_mapping *mapping = (const s2dq_mapping *)((uint8_t *)data - S2DQ_MEMORY_HEADER);
-        const size_t held = mapping->size - S2DQ_MEMORY_HEADER;
+        const size_t held = source->held(data);
         memcpy(moved, data, held < size ? held : size);
-        s2dq_memory_free(context, data, 0);
+        source->free(context, data, 0);
     }
     return moved;
 }
