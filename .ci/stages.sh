@@ -26,6 +26,11 @@ wheel() {
     ls "$WHEELS"/s2dq-*.whl || { echo "the package stage has left no wheel"; exit 1; }
 }
 
+# Build in half the time, where nothing looks at the clock; the bytes are the same.
+quick_builds() {
+    export CC=$ROOT/.ci/quick_cc
+}
+
 # The oldest NumPy that pyproject.toml allows, or the first that knows this Python.
 floor_numpy() {
     case $(python -c 'import sys; print("%d.%d" % sys.version_info[:2])') in
@@ -96,6 +101,7 @@ stage_readme-job() {
 stage_docs() {
     new_environment venv
     fresh_checkout
+    quick_builds
     documented CONTRIBUTING.md "pip install" sphinx-build
     for page in index tutorial systems operators/space_to_depth compat/pytorch; do
         test -s "docs/_build/html/$page.html"
@@ -141,6 +147,7 @@ stage_floor() {
 stage_build-floor() {
     new_environment venv
     fresh_checkout
+    quick_builds
     pip install -q setuptools==77.0.1 Cython==3.1.0 "$(floor_numpy)"
     pip install -q --no-build-isolation ".[test]"
     build_tests
@@ -150,6 +157,7 @@ stage_build-floor() {
 stage_serial() {
     new_environment venv
     fresh_checkout
+    quick_builds
     S2DQ_NO_OPENMP=1 pip wheel -q --no-deps --wheel-dir dist .
     python .ci/check_files.py wheel "$SOURCE" dist/*.whl
     pip install -q "$(echo dist/*.whl)[test]"

@@ -6,6 +6,7 @@ for the constants and checks them against the table for all 256 values, so that 
 values, every bit of them.
 """
 
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -44,15 +45,20 @@ class Line(NamedTuple):
 
 def lookup_of(tables: np.ndarray) -> Lookup:
     """The best way through tables of shape (count, 256), of 8-bit values."""
-    table_bytes = np.ascontiguousarray(tables).view(np.uint8).reshape(-1, 256)
-    flat = table_bytes.reshape(-1).copy()
-    flat.flags.writeable = False
-    no_lines = np.zeros((len(table_bytes), 4), np.int64)
-    flips = np.unique(table_bytes ^ _LEVELS.astype(np.uint8))
+    return _best(tables.tobytes())
+
+
+@lru_cache(maxsize=64)
+def _best(table_bytes: bytes) -> Lookup:
+    """The search for something cheaper than a table takes longer than many a tensor."""
+    flat = np.frombuffer(table_bytes, np.uint8)
+    tables = flat.reshape(-1, 256)
+    no_lines = np.zeros((len(tables), 4), np.int64)
+    flips = np.unique(tables ^ _LEVELS.astype(np.uint8))
     if len(flips) == 1:
         return Lookup("flip", flat, no_lines, 0, int(flips[0]))
     for first, flip in product((0, 128), repeat=2):  # the order of values without a sign, and of those with one
-        lines = lines_of([table[_LEVELS ^ first] ^ np.uint8(flip) for table in table_bytes])
+        lines = lines_of([table[_LEVELS ^ first] ^ np.uint8(flip) for table in tables])
         if lines:
             return Lookup("line", flat, np.array(lines, np.int64), first, flip)
     return Lookup("table", flat, no_lines, 0, 0)

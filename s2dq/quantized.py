@@ -5,7 +5,6 @@ each index of an axis. The operators move the integers (`operators.Operation` sa
 of an axis go is decided here.
 """
 
-from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, NoReturn, Protocol, SupportsIndex, final, overload
 
@@ -485,7 +484,7 @@ def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Paramet
     _kernels.convert(levels, tables, _spread(source, along), _spread(target, along), along[:3], 1)
     table_bytes = tables.view(np.uint8).reshape(-1)
     if count == 1:
-        lookup = _best_lookup(table_bytes.tobytes())
+        lookup = lookup_of(table_bytes)
     else:
         lookup = Lookup("table", table_bytes, np.zeros((count, 4), np.int64), 0, 0)
     layout, lanes = LAYOUTS["NCHW"], 0
@@ -507,11 +506,6 @@ def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Paramet
     program, fill = program_of(problem), bytes(2) + SLACK
     _kernels.run(program, x, out, fill, _kernels.Lookups(program, fill, *lookup), num_threads)
 
-
-@lru_cache(maxsize=64)
-def _best_lookup(table: bytes) -> Lookup:
-    """The search for something cheaper than a table takes longer than many a tensor."""
-    return lookup_of(np.frombuffer(table, np.uint8))
 
 
 _SHORT_RUN = 64  # elements; shorter runs with the same parameters are taken together, each element with its own

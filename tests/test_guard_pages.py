@@ -260,13 +260,14 @@ def run_turned_frames_between_guards(seed, count):
         margins = [[(wide - extent) // 2, wide - extent - (wide - extent) // 2]
                    for wide, extent in zip(size, extents[1:3])]
         told = f"{extents}, turned {turned}, {settings}"
+        prepared = reference.preprocess(frames, **settings).tobytes()
+        moved = reference.space_to_depth(frames, block, "NHWC", out_format=data_format, paddings=margins).tobytes()
         for end in ("low", "high"):
             x = source.place_steps(extents, np.uint8, steps, end)
             x[...] = frames
-            assert pre(x).tobytes() == reference.preprocess(frames, **settings).tobytes(), told
-            moved = s2dq.space_to_depth(x, block, "NHWC", out_format=data_format, paddings=margins)
-            expected = reference.space_to_depth(frames, block, "NHWC", out_format=data_format, paddings=margins)
-            assert moved.tobytes() == expected.tobytes(), told
+            assert pre(x).tobytes() == prepared, told
+            result = s2dq.space_to_depth(x, block, "NHWC", out_format=data_format, paddings=margins)
+            assert result.tobytes() == moved, told
     print(2 * 2 * count, _kernels.isa())
 
 
