@@ -112,12 +112,14 @@ cdef extern from "_micro/tile.h" nogil:
         const s2dq_steps *steps
     void s2dq_tile_choose(s2dq_tile *tile) noexcept
     ctypedef struct s2dq_network:
-        int64_t levels, loads, stores, far
+        int64_t levels, loads, stores, run, unit, step, far
         int64_t src[S2DQ_NET_PIECES]
         int64_t dst[S2DQ_NET_PIECES]
         uint8_t table[4][2][S2DQ_REGISTER_BYTES]
     ctypedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
                                          const s2dq_axis *loops) noexcept nogil
+    void s2dq_network_in_lines(s2dq_network_runner runner, uint8_t *dst, const uint8_t *src,
+                               const s2dq_network *network, const s2dq_axis *loops) noexcept nogil
     ctypedef struct s2dq_line:
         int64_t slope, more, less, shift
     ctypedef struct s2dq_lines:
@@ -566,10 +568,13 @@ cdef class Program:
     cdef void _read_network(self, const int64_t[::1] table, Py_ssize_t *at, s2dq_network *network):
         cdef Py_ssize_t here = at[0]
         cdef int k, level, half
-        network.levels, network.loads = table[here], table[here + 1]
+        network.levels = table[here]
+        network.run, network.unit, network.step = table[here + 1], table[here + 2], table[here + 3]
+        network.loads = table[here + 4]
+        here += 5
         for k in range(S2DQ_NET_PIECES):
-            network.src[k] = table[here + 2 + k]
-        here += 2 + S2DQ_NET_PIECES
+            network.src[k] = table[here + k]
+        here += S2DQ_NET_PIECES
         network.stores = table[here]
         for k in range(S2DQ_NET_PIECES):
             network.dst[k] = table[here + 1 + k]
@@ -709,7 +714,9 @@ cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis 
                 three[k].extent = 1
             else:
                 three[k] = loops[k - S2DQ_TILE_LOOPS + count]
-        if tiling.box.network:
+        if tiling.box.network and KERNELS.aligner != NULL:
+            s2dq_network_in_lines(tiling.box.network_runner, dst, src, tiling.box.network, three)
+        elif tiling.box.network:
             tiling.box.network_runner(dst, src, tiling.box.network, three)
         elif tiling.box.aligner != NULL and makes_lines(tiling.box, dst, three):
             tiling.box.aligner(dst, src, tiling.box.tile, tiling.filling, three)

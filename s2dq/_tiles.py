@@ -149,6 +149,9 @@ class Network(NamedTuple):
     src: Side
     dst: Side
     tables: tuple[tuple[bytes, bytes], ...]
+    run: int  # bytes of a run of the result
+    unit: int  # of an index in it, where they are of one axis; else 0
+    step: int  # between those in the source
 
     @property
     def nbytes(self) -> int:
@@ -157,7 +160,7 @@ class Network(NamedTuple):
 
     def encode(self) -> list[int]:
         """A flat list of integers, in the order `_kernels.Program` reads it."""
-        table = [len(self.tables)]
+        table = [len(self.tables), self.run, self.unit, self.step]
         for side in (self.src, self.dst):
             pieces = NETWORK // 16
             table += [REGISTER // side.width, *side.offsets, *(0,) * (pieces - len(side.offsets))]
@@ -747,7 +750,11 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
         )
         return Side(width, offsets, ((1 << width) - 1,) * len(offsets))
 
-    return Network(side(load, inside, leaving + kept, 1), side(store, into, coming + kept, 2), tuple(tables))
+    dst = side(store, into, coming + kept, 2)
+    width, run = axes[-1].extent, prod(shape.counts[k] for k in (*shape.rows, len(axes) - 1))
+    alike = all(offset % min(run, LINE) == 0 for offset in dst.offsets)
+    unit, step = (width, axes[shape.rows[0]].src) if alike and len(shape.rows) == 1 else (0, 0)
+    return Network(side(load, inside, leaving + kept, 1), dst, tuple(tables), run, unit, step)
 
 
 def bytes_of(axes: list[Axis], counts: tuple[int, ...], pattern: Pattern) -> list[Entry]:

@@ -438,13 +438,32 @@ def test_networks_of_random_transposes(rng):
     assert networks > 15
 
 
+@pytest.mark.parametrize(("height", "width"), [(8, 8), (7, 64), (17, 24), (16, 40)])
+@pytest.mark.parametrize("itemsize", [1, 2, 4, 8])
+def test_transposes_begin_anywhere(rng, itemsize, height, width):
+    """At every distance from a cache line, and nothing is written before or behind them."""
+    x = rng.integers(0, 256, (2, height, width, 64 * itemsize), np.uint8).view(f"u{itemsize}")
+    expected = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    memory = np.empty(expected.nbytes + 192, np.uint8)
+    for start in range(64, 128, itemsize):
+        memory.fill(77)
+        out = memory[start : start + expected.nbytes].view(x.dtype).reshape(expected.shape)
+        s2dq.space_to_depth(x, 1, "NHWC", out_format="NCHW", out=out)
+        np.testing.assert_array_equal(out, expected)
+        assert (memory[:start] == 77).all() and (memory[start + expected.nbytes :] == 77).all()
+
+
 @pytest.mark.parametrize(
     ("width", "run"), [(width, run) for width in (1, 2, 4, 8, 16) for run in (16, 32, 64) if width < run]
 )
 def test_network_of_every_shape(rng, width, run):
     columns, rows = run // width, 1024 // run
-    every = [Axis(columns, width, 1000), Axis(rows, 3000, width), Axis(width, 1, 1)]
-    network = build_network(every, Transpose((columns, rows, width), (0,), (1,), 0.0))
+    every = [Axis(columns, width, 1088), Axis(rows, 3000, width), Axis(width, 1, 1)]
+    shape = Transpose((columns, rows, width), (0,), (1,), 0.0)
+    network = build_network(every, shape)
+    assert (network.run, network.unit, network.step) == (rows * width, width, 3000)
+    apart = build_network([Axis(columns, width, 1096), *every[1:]], shape)  # runs that begin at no common distance
+    assert (apart.unit, apart.step) == (0, 0)
     assert all(len(pair[0]) == len(pair[1]) == 64 for pair in network.tables) and 1 <= len(network.tables) <= 4
     expected = map_of_granules(every[:2], SINGLE, width)
     equal(distinct(run_of_tile(network)), distinct(expected), f"{network}")

@@ -123,12 +123,14 @@ static inline void s2dq_tile_choose(s2dq_tile *tile)
  *
  * On level l every pair of registers whose numbers differ in bit l is looked up in twice: table[l][0] makes the one
  * with the bit clear, table[l][1] the other. Pieces are full, and lie where the bits of their numbers say: src[k] is
- * the sum of those src[2^b] whose bit b of k is set, and so for dst.
+ * the sum of those src[2^b] whose bit b of k is set, and so for dst. Where a run of the result is indices of one axis,
+ * `unit` bytes each, `step` is how far they are apart in the source; else `unit` is 0.
  */
 enum { S2DQ_NET_REGISTERS = 16, S2DQ_NET_PIECES = 64, S2DQ_NET_LEVELS = 4 };
 
 typedef struct {
     int64_t levels, loads, stores; /* pieces in a register */
+    int64_t run, unit, step;       /* bytes of a run of the result, of an index in it, and between those of the source */
     int64_t far;                   /* whether the source has to be fetched from beyond the nearer caches */
     int64_t src[S2DQ_NET_PIECES], dst[S2DQ_NET_PIECES];
     uint8_t table[S2DQ_NET_LEVELS][2][S2DQ_REGISTER_BYTES];
@@ -136,6 +138,38 @@ typedef struct {
 
 typedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
                                     const s2dq_axis *loops);
+
+#define S2DQ_NET_TURNS 8 /* turns from which one more is worth stores within lines */
+
+/* As the runner, whose loops are these, but stores lie within lines where all runs begin at the same distance from one:
+ * one loop goes on from there, behind a turn at its start. */
+static inline void s2dq_network_in_lines(s2dq_network_runner runner, uint8_t *dst, const uint8_t *src,
+                                         const s2dq_network *net, const s2dq_axis *loops)
+{
+    const int64_t width = net->run < S2DQ_LINE ? net->run : S2DQ_LINE, lead = -(int64_t)(uintptr_t)dst & (width - 1);
+    s2dq_axis moved[S2DQ_TILE_LOOPS];
+    int along = -1, possible = lead && net->unit && lead % net->unit == 0;
+    for (int k = 0; k < S2DQ_TILE_LOOPS; k++) {
+        moved[k] = loops[k];
+        if (along < 0 && loops[k].dst == net->run && loops[k].extent >= S2DQ_NET_TURNS)
+            along = k;
+        else if (loops[k].extent > 1 && (loops[k].dst | loops[k].dst_back) & (width - 1))
+            possible = 0;
+    }
+    if (along < 0 || !possible) {
+        runner(dst, src, net, loops);
+        return;
+    }
+    s2dq_axis *axis = &moved[along];
+    const int64_t bytes = axis->extent * net->run - axis->dst_back - lead; /* behind the lead */
+    axis->extent = 1;
+    axis->src_back = axis->dst_back = 0;
+    runner(dst, src, net, moved);
+    axis->extent = (bytes + net->run - 1) / net->run;
+    axis->dst_back = axis->extent * net->run - bytes;
+    axis->src_back = axis->dst_back / net->unit * net->step;
+    runner(dst + lead, src + lead / net->unit * net->step, net, moved);
+}
 
 /* A lookup table that is a line with ends, as arithmetic of 16 bits without a sign: of v, a byte of which the bits of
  * `first` have been turned (the highest one where bytes have a sign),
