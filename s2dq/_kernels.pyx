@@ -905,7 +905,8 @@ cdef void run_task(const void *work, int64_t task) noexcept nogil:
 
 cdef int64_t share_out(Program program, Segment *segments, int team) noexcept nogil:
     """Cut the rows of all segments into tasks; OUT: `task_rows` and `first_task`. Returns the number of tasks."""
-    cdef int64_t size = min(max(program.nbytes // (4 * team), TASK_MIN), TASK_MAX)
+    cdef int64_t parts = 4 * team if team > 1 else 1  # a thread of its own has nobody to share with
+    cdef int64_t size = min(max(program.nbytes // parts, TASK_MIN), TASK_MAX)
     cdef int64_t tasks = 0
     cdef int s
     for s in range(program.count):

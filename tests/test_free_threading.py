@@ -13,7 +13,7 @@ import pytest
 
 import s2dq
 from guarded import run_child
-from s2dq import _kernels, operators, quantized, reference
+from s2dq import _kernels, _lookup, operators, reference
 
 pytestmark = pytest.mark.thread_unsafe(reason="starts threads of its own, and changes what all threads share")
 THREADS = 8
@@ -151,7 +151,7 @@ def test_one_quantized_tensor():
         same(s2dq.quantize(numbers, 0.25, 3).values, values)
 
     def clear(number, turn):
-        quantized._best_lookup.cache_clear()
+        _lookup._best.cache_clear()
         calls(number, turn)
 
     hammer(calls, calls, calls, clear)
