@@ -51,6 +51,8 @@ _SWEEP_BYTES = 1 << 11  # ... in runs of at least this, for the lines at either 
 _PAGE_BYTES = 4096
 _SHORT_STREAMS = {2: (1, 2, 4, 8), 8: (1, 2)}  # so many of such elements, in rows of less than a vector
 _WIDE_BYTES = 192  # granules of at least this are copied as they are
+_RUN_BYTES, _NEAR_BYTES = 128, 1 << 14  # runs of at least this are worth an order, lines within this are still near
+_FAR_BYTES = 1 << 21  # a result beyond the caches of a core
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
@@ -350,6 +352,9 @@ def segment_of(box: Box) -> Segment:
 
     Loops that step less than a line on either side belong to the row: whoever has a line in the cache uses it up.
     """
+    gaps = leaves_gaps(box)
+    if gaps:
+        box = box._replace(axes=tuple(sorted(box.axes, key=lambda axis: -abs(axis.src))))
     rows = [axis for axis in box.axes if not is_near(axis)]
     inner = [axis for axis in box.axes if is_near(axis)]
     while inner:
@@ -365,7 +370,20 @@ def segment_of(box: Box) -> Segment:
     while rows and size * rows[-1].extent < _INNER_BYTES:
         inner.insert(0, rows.pop())
         size *= inner[0].extent
-    return Segment(tuple(rows), (box._replace(axes=loop_order(tuple(inner))),))
+    return Segment(tuple(rows), (box._replace(axes=tuple(inner) if gaps else loop_order(tuple(inner))),))
+
+
+def leaves_gaps(box: Box) -> bool:
+    """Whether runs of whole lines, in the order of the result, leave gaps in the source that are come back to when
+    their lines are gone. In the order of the source, the result is a few streams that go on."""
+    if box.lookup or box.lanes or box.width < _RUN_BYTES or not box.axes:
+        return False
+    inner = box.width
+    for axis in reversed(box.axes):
+        if abs(axis.src) < abs(box.axes[-1].src):
+            return inner > _NEAR_BYTES
+        inner *= axis.extent
+    return False
 
 
 def is_near(axis: Axis) -> bool:
@@ -533,7 +551,8 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
         box = box if tiles.streams else widened(box)
         size = box.width * prod(axis.extent for axis in box.axes)
         scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES and len(box.pattern) == 1
-        if not box.lookup and (box.width >= _WIDE_BYTES or scrap or (tiles.short_rows and in_short_rows(box))):
+        wide = box.width >= _WIDE_BYTES or (size >= _FAR_BYTES and leaves_gaps(box))
+        if not box.lookup and (wide or scrap or (tiles.short_rows and in_short_rows(box))):
             segments.append(segment_of(box))
         elif tiles.maps and is_run(box):
             run = Axis(box.width, 1, 1)

@@ -610,22 +610,23 @@ S2DQ_512 static void s2dq_512_copy_lines(uint8_t *dst, const uint8_t *src, const
     }
 }
 
-/* How far the runs begin behind a line; 0 too where they differ in that, or are short or long. */
+/* How far the runs begin behind a line; -1 where they differ in that, or are short or long. */
 static int s2dq_512_started(const uint8_t *dst, const s2dq_axis *axes, int count, int64_t width)
 {
-    if (width % S2DQ_REGISTER_BYTES || width < 2 * S2DQ_REGISTER_BYTES || width >= S2DQ_512_ALIGNED) return 0;
+    if (width % S2DQ_REGISTER_BYTES || width < 2 * S2DQ_REGISTER_BYTES || width >= S2DQ_512_ALIGNED) return -1;
     for (int k = 0; k < count; k++)
-        if (axes[k].dst % S2DQ_REGISTER_BYTES) return 0;
-    return count ? (int)((uintptr_t)dst & (S2DQ_REGISTER_BYTES - 1)) : 0;
+        if (axes[k].dst % S2DQ_REGISTER_BYTES) return -1;
+    return count ? (int)((uintptr_t)dst & (S2DQ_REGISTER_BYTES - 1)) : -1;
 }
 
-/* Granules through any number of loops; those of up to four registers are left to AVX2, which knows their widths. */
+/* Granules through any number of loops. Those of up to four registers are left to AVX2, which knows their widths, but
+ * for runs that begin at a line: their loops stay in the order of the plan. */
 S2DQ_512 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
 {
     const int started = s2dq_512_started(dst, axes, count, width);
-    if (started) {
+    if (started > 0) {
         s2dq_512_copy_lines(dst, src, axes, count, width, started);
-    } else if (width <= S2DQ_512_NARROW) {
+    } else if (started < 0 && width <= S2DQ_512_NARROW) {
         s2dq_avx2_copy(dst, src, axes, count, width);
     } else if (count == 0) {
         if (width >= S2DQ_512_LONG)
