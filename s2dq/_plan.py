@@ -46,8 +46,9 @@ _GRANULE_BYTES = 1 << 16  # longer runs stay an axis, so that threads can share 
 _INNER_BYTES = 1 << 15  # a strip of rows does at least this much before the row loops turn
 _FEW_ROWS = 16  # fewer rows than this cannot be shared out evenly
 _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharing
-_STREAM_BYTES = 10 << 20  # results of at least this would not stay in the caches
-_SWEEP_BYTES = 1 << 11  # ... in runs of at least this, for the lines at either end cost more
+# Results of at least so much would not stay in the caches; what goes past them are runs of at least so much, for the
+# lines at either end cost more.
+_STREAM_BYTES = ((10 << 20, 3 << 10), (24 << 20, 1 << 11))
 _PAGE_BYTES = 4096
 _SHORT_STREAMS = {2: (1, 2, 4, 8), 8: (1, 2)}  # so many of such elements, in rows of less than a vector
 _WIDE_BYTES = 192  # granules of at least this are copied as they are
@@ -411,13 +412,15 @@ class Means(NamedTuple):
     moves: bool = True  # whether tiles are for plain moves too
     maps: bool = False  # whether streams of bytes are looked up without tiles
     tables: bool = False  # whether registers are for one lookup table each, where they can
+    sweep: int = 0  # bytes of the shortest run worth storing past the caches
 
     def for_lookup(self, lookup: str) -> "Means | None":
         return self if lookup or self.moves else None
 
     def for_result(self, nbytes: int) -> "Means":
         """The same for a result of this size: only large ones go past the caches."""
-        return self._replace(streams=self.streams and nbytes >= _STREAM_BYTES)
+        sweep = next((run for size, run in reversed(_STREAM_BYTES) if nbytes >= size), 0)
+        return self._replace(streams=self.streams and sweep > 0, sweep=sweep)
 
 
 def fits_tiles(box: Box) -> bool:
@@ -452,7 +455,7 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
     if means.streams and tile.is_sequence([*rows[-1:], *inner]):
         stream = SEQUENCE
     elif means.streams and innermost and tile.fills_lines(innermost.axis):
-        if innermost.axis.dst * innermost.axis.extent >= _SWEEP_BYTES:
+        if innermost.axis.dst * innermost.axis.extent >= means.sweep:
             stream = innermost.count
     tiles = box._replace(axes=inner, width=tile.nbytes, tile=tile, stream=stream)
     yield Segment(tuple(axis for axis in rows if axis.extent > 1), (tiles,))
