@@ -1,11 +1,12 @@
-"""Print which lines were never run, and fail below a floor: python covered.py PYTHON.json GCOV.json [--floors]
+"""Print which lines were never run, and fail below a floor: python covered.py PYTHON.json GCOV.json C [--floors]
 
-PYTHON.json is what `coverage json` writes, GCOV.json what `gcov --json-format --stdout` prints of an extension whose C
-says which line of a .pyx or of a header it comes from. tests/stress/coverage makes both.
+PYTHON.json is what `coverage json` writes. C is what Cython made, which says which line of the .pyx it comes from, and
+GCOV.json what `gcov --json-format --stdout` prints of it. tests/stress/coverage makes all three.
 """
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -27,8 +28,13 @@ def of_python(report):
         yield File("Python", name, found["summary"]["num_statements"], found["missing_lines"])
 
 
-def of_gcov(report):
-    """The .pyx and the headers of the package; those that are compiled for each instruction set count as one."""
+def of_gcov(report, code):
+    """The .pyx and the headers of the package; those that are compiled for each instruction set count as one.
+
+    `code` is the text of the C. What it says of a statement holds for one line of C: lines behind are not statements of
+    the .pyx, whatever their number is. Those have a comment.
+    """
+    statements = {int(number) for number in re.findall(r'/\* "s2dq/_kernels\.pyx":(\d+)$', code, re.MULTILINE)}
     runs = {}
     for found in report["files"]:
         name = found["file"]
@@ -38,6 +44,8 @@ def of_gcov(report):
         counts = runs.setdefault(name[at:], {})
         for line in found["lines"]:
             number = line["line_number"]
+            if name.endswith(".pyx") and number not in statements:
+                continue
             counts[number] = counts.get(number, 0) + line["count"]
     for name, counts in runs.items():
         kind = "Cython" if name.endswith(".pyx") else "C"
@@ -89,9 +97,13 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("python", type=Path)
     parser.add_argument("gcov", type=Path)
+    parser.add_argument("code", type=Path, metavar="c")
     parser.add_argument("--floors", action="store_true", help="fail below those of the whole suite")
     options = parser.parse_args(arguments)
-    files = [*of_python(json.loads(options.python.read_text())), *of_gcov(json.loads(options.gcov.read_text()))]
+    files = [
+        *of_python(json.loads(options.python.read_text())),
+        *of_gcov(json.loads(options.gcov.read_text()), options.code.read_text()),
+    ]
     print(*table(files), sep="\n")
     run = totals(files)
     print("lines run:", ", ".join(f"{kind} {of_kind:.2f} %" for kind, of_kind in run.items()))
