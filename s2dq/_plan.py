@@ -892,16 +892,6 @@ def _depth_mapped(p: DepthProblem) -> Plan:
     return Plan(tuple(segments), 0)
 
 
-def _row_atoms(p: DepthProblem, src: dict[str, int], rows: int) -> dict[str, Atom]:
-    """Rows of frames on their way to scratch, where one follows the other, channels in the order of the result."""
-    step, _, table = _shallow_steps(p, src, 1, 0)
-    return {
-        "h": Atom(rows, src["h"], p.channels * p.space[1]),
-        "w": Atom(p.space[1], src["w"], p.channels),
-        "c": Atom(p.channels, step, 1, 0, table),
-    }
-
-
 def _depth_converted(p: DepthProblem, tiles: Means | None) -> Plan:
     """Frames of another element width: some rows are converted to scratch, and go from there to their places."""
     src = dict(zip(p.source.axes, p.steps))

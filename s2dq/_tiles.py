@@ -336,7 +336,6 @@ def run_of(axes: list[Axis], counts: tuple[int, ...], order: list[int], side: in
 def candidates(axes: list[Axis], orders: tuple[list[int], ...]) -> Iterator[tuple[int, ...]]:
     """Counts worth trying: the innermost axes of either side whole, parts of the next ones."""
     seen = set()
-    ones = (1,) * len(axes)
     for i in range(len(axes) + 1):
         for j in range(len(axes) + 1):
             whole = {*orders[0][:i], *orders[1][:j]}
@@ -350,8 +349,6 @@ def candidates(axes: list[Axis], orders: tuple[list[int], ...]) -> Iterator[tupl
                 if full not in seen:
                     seen.add(full)
                     yield full
-    if ones not in seen:
-        yield ones
 
 
 def parts(axes: list[Axis], following: list[int], room: int) -> Iterator[dict[int, int]]:

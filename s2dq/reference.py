@@ -43,7 +43,7 @@ def space_to_depth(
     array([0, 1, 2, 3])
     """
     x = np.asarray(x)
-    lanes = _lanes(x, data_format, out_format, vect)
+    lanes, outer = _lanes(x, data_format, out_format, vect), x.shape[1]
     x = _channels_last(x, data_format, channels)
     batch, *extents, count = x.shape
     block = _per_axis(block_size, len(extents))
@@ -54,7 +54,7 @@ def space_to_depth(
     blocks, offsets, channel = _split_axes(len(block))
     deep = {"DCR": [*offsets, channel], "CRD": [channel, *offsets], "focus": [*offsets[::-1], channel]}[mode]
     result = split.transpose([0, *blocks, *deep]).reshape(batch, *extents, prod(block) * count)
-    return _to_layout(result, out_format or data_format, lanes)
+    return _to_layout(result, out_format or data_format, lanes, outer * prod(block))
 
 
 def depth_to_space(
@@ -72,7 +72,7 @@ def depth_to_space(
            [2, 3]])
     """
     x = np.asarray(x)
-    lanes = _lanes(x, data_format, out_format, vect)
+    lanes, outer = _lanes(x, data_format, out_format, vect), x.shape[1]
     x = _channels_last(x, data_format, channels)
     batch, *extents, deep = x.shape
     block = _per_axis(block_size, len(extents))
@@ -91,7 +91,7 @@ def depth_to_space(
     result = split.transpose([0, *(axis for pair in zip(blocks, offsets) for axis in pair), channel])
     result = result.reshape(batch, *(extent * b for extent, b in zip(extents, block)), count)
     result = _crop(result, [(0, 0), *(crops if crops is not None else [(0, 0)] * len(block)), (0, 0)])
-    return _to_layout(result, out_format or data_format, lanes)
+    return _to_layout(result, out_format or data_format, lanes, outer // prod(block))
 
 
 def space_to_batch_nd(x: ArrayLike, block_shape: Any, paddings: Any, *, pad_value: Any = None) -> np.ndarray:
@@ -373,19 +373,19 @@ def _channels_last(x: np.ndarray, data_format: str, channels: int | None) -> np.
     return x
 
 
-def _to_layout(x: np.ndarray, data_format: str, lanes: int) -> np.ndarray:
-    """(N, spatial..., C) -> any layout, in memory of its own."""
+def _to_layout(x: np.ndarray, data_format: str, lanes: int, empty: int = 0) -> np.ndarray:
+    """(N, spatial..., C) -> any layout, in memory of its own; where words have no lanes there are `empty` ones."""
     if data_format == "NCHW_VECT_C":
-        return _pack(x, lanes, 0)
+        return _pack(x, lanes, 0, empty)
     if data_format[1] == "C":
         x = np.moveaxis(x, -1, 1)
     return x.copy()
 
 
-def _pack(x: np.ndarray, lanes: int, pad_value: Any) -> np.ndarray:
+def _pack(x: np.ndarray, lanes: int, pad_value: Any, empty: int = 0) -> np.ndarray:
     """(N, H, W, C) -> (N, words, H, W, lanes); spare lanes hold `pad_value`."""
     batch, height, width, count = x.shape
-    outer = -(-count // lanes)
+    outer = -(-count // lanes) if lanes else empty
     padded = _filled((batch, height, width, outer * lanes), x.dtype, pad_value)
     padded[..., :count] = x
     words = padded.reshape(batch, height, width, outer, lanes)

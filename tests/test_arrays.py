@@ -479,3 +479,47 @@ def test_paddings_of_no_rows_still_have_two_columns():
     assert s2dq.space_to_batch_nd(np.ones(3), [], np.zeros((0, 2), int)).shape == (3,)
     with pytest.raises(ValueError, match="paddings must be .* shape"):
         s2dq.space_to_batch_nd(np.ones(3), [], np.zeros((0, 5), int))
+
+
+@pytest.mark.parametrize(("name", "shape", "expected"), [
+    ("space_to_depth", (2, 3, 4, 6, 0), (2, 12, 2, 3, 0)),
+    ("depth_to_space", (2, 8, 2, 3, 0), (2, 2, 4, 6, 0)),
+])  # fmt: skip
+def test_words_without_lanes(name, shape, expected):
+    """The channels of a word are its lanes, so there are none, and still as many words as those of a block make."""
+    x = np.zeros(shape, np.int8)
+    for module in (s2dq, reference):
+        assert getattr(module, name)(x, 2, "NCHW_VECT_C").shape == expected, module
+
+
+class WithoutMemory:
+    """A tensor whose own library has no memory for a view."""
+
+    def __dlpack__(self, **kwargs):
+        raise MemoryError("of the other library")
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+def test_no_memory_of_another_library_is_a_memory_error():
+    with pytest.raises(MemoryError, match="^space_to_depth: ") as caught:
+        s2dq.space_to_depth(WithoutMemory(), 2)
+    assert str(caught.value.__cause__) == "of the other library"
+
+
+def test_more_block_dimensions_than_arrays_have():
+    with pytest.raises(ValueError, match="block_shape must have at most 64 entries, not 65"):
+        s2dq.space_to_batch_nd(np.zeros((1, 2), np.int8), np.ones(65, np.int64), [[0, 0]])
+
+
+def test_whether_out_overlaps_may_be_too_hard_to_tell(rng):
+    """Of twenty-one dimensions whose steps are drawn, in 16 GiB that are never touched: refused, and soon."""
+    steps = tuple(int(step) | 1 for step in rng.integers(1 << 27, 1 << 29, 21))
+    memory = np.frombuffer(mmap.mmap(-1, 1 << 34, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000), np.int8)
+    x = np.lib.stride_tricks.as_strided(memory, (2,) * 21, steps)
+    out = memory[sum(steps) // 2:][:1 << 21].reshape(1 << 20, *(1,) * 19, 2)
+    with pytest.raises(np.exceptions.TooHardError):
+        np.shares_memory(x, out, max_work=1_000_000)
+    with pytest.raises(ValueError, match="out must not overlap x"):
+        s2dq.space_to_batch_nd(x, [2] * 19, [[0, 0]] * 19, out=out)

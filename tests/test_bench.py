@@ -215,16 +215,53 @@ def test_peer_gives_what_the_reference_gives(peer):
     """Each peer that is installed, in a process of its own, on small cases of every operator that it is asked for."""
     if peers.versions(peer) is None:
         pytest.skip(f"{peer} is not installed")
-    names = ["tiny_s2d_nhwc", "tiny_d2s_nchw_crd", "deeplab_rate6_int8", "deeplab_rate6_int8_undo", "tiny_pack_v4",
-             "tiny_unpack_v4", "yolov2_passthrough_26", "rgb_640_to_int8x4", "camera_640_to_int8x32",
-             "imagenet_224_nhwc", "model_input_640_s2d_int8x4", "imagenet_480x640_letterboxed_bgr_nchw",
-             "imagenet_640_planes_s2d_nchw", "mobilenet_640_s2d_b4_nchw"]
+    names = ["tiny_s2d_nhwc", "tiny_s2d_nhwc_crd", "tiny_d2s_nhwc", "tiny_d2s_nchw_crd", "ffdnet_unshuffle2_256",
+             "deeplab_rate6_int8", "deeplab_rate6_int8_undo", "tiny_pack_v4", "tiny_unpack_v4",
+             "yolov2_passthrough_26", "rgb_640_to_int8x4", "camera_640_to_int8x32", "imagenet_224_nhwc",
+             "model_input_640_s2d_int8x4", "imagenet_480x640_letterboxed_bgr_nchw", "imagenet_640_planes_s2d_nchw",
+             "mobilenet_640_s2d_b4_nchw"]
     names = [name for name in names if peers.serves(peer, cases.find(name).operator)]
     job = {"peer": peer, "cases": names, "threads": 1, "seconds": 0}
     results = runner.run_peer(job, sys.executable, runner.pinned_cpus(1), lambda text: None)
     assert list(results) == names
     for result in results.values():
         assert "problems" not in result and {"out", "fresh"} & result.keys(), result
+
+
+def test_calls_of_a_peer_are_those_that_can_be_built():
+    def lacks(what):
+        raise NotImplementedError(what)
+
+    assert peers.those_that_work(lambda: lacks("int8"), lambda: ["a"], lambda: ["b", "c"]) == ["a", "b", "c"]
+    with pytest.raises(NotImplementedError, match="int8"):
+        peers.those_that_work(lambda: lacks("int8"), lambda: lacks("float32"))
+
+
+def test_a_peer_that_is_wrong_is_not_timed(rng):
+    """What is wrong with each of its calls is told instead."""
+
+    class Peer:
+        @staticmethod
+        def calls(case, x):
+            result = case.call(s2dq.reference, x)
+            return [timing.Call("off by one", "result", [{"result": result ^ 1}], fresh=True)]
+
+        __name__ = "made up"
+
+    report = worker.run_case(s2d((1, 4, 4, 1)), Peer(), 0)
+    assert list(report["problems"]) == ["off by one"] and not {"out", "fresh", "copy"} & report.keys()
+
+
+def test_slices_that_joined_are_the_result(rng):
+    """In focus order and in that of DCR; None where channels of a pixel would be torn apart or pixels are made up."""
+    for made_up in (s2d((1, 4, 6, 3)), s2d((1, 4, 6, 3), mode="focus"), s2d((2, 3, 4, 6), data_format="NCHW")):
+        x = cases.make_input(made_up, rng)
+        slices, axis = recipe.slices_to_join(made_up)
+        joined = np.concatenate([x[one] for one in slices], axis)
+        np.testing.assert_array_equal(joined, made_up.call(s2dq.reference, x), strict=True)
+    for made_up in (s2d((1, 4, 6, 3), mode="CRD"), s2d((1, 2, 6, 3), paddings=[[1, 1], [0, 0]]), d2s((1, 2, 2, 4)),
+                    s2d((1, 4, 4, 1), (2, 1)), s2d((1, 8, 8, 1), 8), s2d((1, 4, 6, 3), out_format="NCHW")):
+        assert recipe.slices_to_join(made_up) is None, made_up
 
 
 def test_peers_are_asked_for_what_they_have():
@@ -401,6 +438,44 @@ def test_a_process_that_never_begins(tmp_path):
     for one in result["cases"]:
         one["runs"][0]["jax"] = results["tiny"]
     assert "jax did nothing: the process ended with 1: no such library" in report.lines_of(result)
+
+
+@needs_scripts
+def test_a_process_does_not_outlive_an_exception(tmp_path):
+    """Ctrl-C in the parent, for one: it would go on using the processors."""
+    interpreter = stand_in(tmp_path, """
+        import json, os, sys, time
+        print(json.dumps({"begin": str(os.getpid())}), flush=True)
+        time.sleep(60)
+    """)
+    seen = []
+
+    def interrupt(text):
+        seen.append(int(text.split()[-1]))
+        raise KeyboardInterrupt
+
+    job = {"peer": "numpy", "cases": ["a"], "threads": 1, "seconds": 0}
+    with pytest.raises(KeyboardInterrupt):
+        runner.run_peer(job, interpreter, None, interrupt)
+    with pytest.raises(ProcessLookupError):
+        os.kill(*seen, 0)
+
+
+@needs_scripts
+def test_versions_come_from_the_peers_own_interpreter(tmp_path):
+    interpreter = stand_in(tmp_path, """
+        import json, sys
+        json.dump({sys.argv[-1]: "1.2.3"}, sys.stdout)
+    """)
+    assert runner.versions_of("jax", {"jax": interpreter}) == {"jax": "1.2.3"}
+    assert runner.versions_of("numpy", {"jax": interpreter}) == {"numpy": np.__version__}
+
+
+@needs_scripts
+def test_an_interpreter_that_cannot_run_s2dq_is_told_of(tmp_path):
+    interpreter = stand_in(tmp_path, "raise SystemExit('no numpy here')")
+    with pytest.raises(runner.WorkerError, match=r"^jax: .*python cannot run s2dq: \['no numpy here'\]$"):
+        runner.versions_of("jax", {"jax": interpreter})
 
 
 @needs_scripts

@@ -4,6 +4,7 @@ Most cases call `main` in this process; those that concern the process itself (s
 exit codes) run `python -m s2dq`, away from the source tree.
 """
 
+import io
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 import s2dq
+from s2dq import cli
 from s2dq.cli import main
 
 Image = pytest.importorskip("PIL.Image")
@@ -1044,3 +1046,46 @@ def test_file_names_may_hold_anything(tmp_path):
     assert_one_line(done.stderr, "bad ")
     assert len(os.listdir(tmp_path / "out")) == 4
     assert json.loads((tmp_path / "out" / os.fsdecode(b"caf\xe9.json")).read_text())["source"] == os.fsdecode(names[0])
+
+
+def test_output_folder_that_is_a_file(run):
+    save("frame.png", colours())
+    Path("out").write_text("something else")
+    code, out, err = run("preprocess", "frame.png", "-o", "out")
+    assert (code, out) == (1, "") and Path("out").read_text() == "something else"
+    assert_one_line(err, "-o out is not a directory")
+
+
+def test_float_tensors_do_not_saturate(run):
+    """No warning without a scale: nothing is cut off."""
+    save("frame.png", colours())
+    code, _, err = run("preprocess", "frame.png", "-o", "out", "--dtype", "float32")
+    assert (code, err) == (0, "")
+    expected = s2dq.Preprocessor(dtype="float32")(colours()[None])
+    np.testing.assert_array_equal(np.load("out/frame.npy"), expected, strict=True)
+
+
+def test_bench_whose_own_process_cannot_begin(run, monkeypatch):
+    from s2dq.bench import runner
+
+    def run_nothing(*arguments, **keywords):
+        raise runner.WorkerError("the process ended with 1: no numpy")
+
+    monkeypatch.setattr(runner, "run", run_nothing)
+    code, out, err = run("bench", "--quick")
+    assert (code, out) == (1, "")
+    assert_one_line(err, "the process ended with 1: no numpy")
+
+
+def test_bench_shows_its_steps_where_somebody_is_watching(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    cli.show_step("numpy: 1 of 2, tiny")
+    cli.show_step("")
+    assert sys.stderr.getvalue() == "\r\x1b[Knumpy: 1 of 2, tiny\r\x1b[K"
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    cli.show_step("numpy: 1 of 2, tiny")
+    assert sys.stderr.getvalue() == ""

@@ -645,6 +645,19 @@ def train(model, x):
     return [y.detach(), *gradients]
 
 
+@pytest.mark.parametrize(("read", "value", "error"), [
+    (compat._traced_integer, True, "must be an int of Python"),
+    (compat._traced_integer, 2.0, "must be an int of Python"),
+    (compat._traced_block, 2, "must be a list or a tuple of integers"),
+    (compat._traced_block, [2, True], "must be an int of Python"),
+    (compat._traced_pairs, [[0, 1, 2]], "must be .start, end. pairs"),
+])  # fmt: skip
+def test_what_a_traced_program_may_not_have(read, value, error):
+    """Refused instead of taken for something else by the schema of an operator."""
+    with pytest.raises((TypeError, ValueError), match=f"^block_size {error}"):
+        read("block_size", value)
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiled_programs(model, fresh_compiler, dynamic):
     compiled = torch.compile(copy.deepcopy(model), fullgraph=True, backend="aot_eager", dynamic=dynamic)

@@ -388,3 +388,31 @@ def test_record_as_pad_value_is_rounded_field_by_field():
     dtype = np.dtype([("a", "i1"), ("b", "f4"), ("c", "i2", (2,))])
     result = s2dq.space_to_batch_nd(np.zeros((1, 1), dtype), [2], [[1, 0]], pad_value=(3, 0.1, [4, 5]))
     assert result[0, 0]["a"] == 3 and result[0, 0]["b"] == np.float32(0.1) and result[0, 0]["c"].tolist() == [4, 5]
+
+
+@pytest.mark.parametrize(("value", "says"), [
+    (3, " must be a value of dtype"),
+    ((3, 0.1), " \\(3, 0.1\\) cannot be held by dtype"),  # one field is missing
+    ((3, 0.1, [4, 70000]), " .* cannot be held by dtype"),  # of the array inside
+    (("3", 0.1, [4, 5]), "\\['a'\\] must be a value of dtype int8"),
+])  # fmt: skip
+def test_record_that_does_not_fit_is_refused(value, says):
+    dtype = np.dtype([("a", "i1"), ("b", "f4"), ("c", "i2", (2,))])
+    with pytest.raises((TypeError, ValueError), match=f"^space_to_batch_nd: pad_value{says}"):
+        s2dq.space_to_batch_nd(np.zeros((1, 1), dtype), [2], [[1, 0]], pad_value=value)
+
+
+@pytest.mark.parametrize(("value", "dtype"), [
+    (ml_dtypes.int4(3), "int8"),
+    (ml_dtypes.bfloat16(1.5), "float32"),
+    (ml_dtypes.float8_e4m3fn(1.5), ml_dtypes.bfloat16),
+])  # fmt: skip
+def test_pad_value_of_another_registered_dtype(value, dtype):
+    """Its value counts, as a float has it."""
+    result = s2dq.space_to_batch_nd(np.zeros((1, 1), dtype), [2], [[1, 0]], pad_value=value)
+    assert result.dtype == dtype and result.ravel().astype(float).tolist() == [float(value), 0.0]
+
+
+def test_pad_value_of_another_registered_dtype_that_is_no_integer():
+    with pytest.raises(ValueError, match="^space_to_batch_nd: pad_value 1.5 cannot be held by dtype int8"):
+        s2dq.space_to_batch_nd(np.zeros((1, 1), np.int8), [2], [[1, 0]], pad_value=ml_dtypes.bfloat16(1.5))

@@ -113,6 +113,14 @@ def test_onnx_initialisers():
         interop.from_onnx(as_proto(values), as_proto(scale), as_proto(zero_point.astype(np.int8)))
 
 
+def test_onnx_initialiser_with_too_few_bytes_is_damaged():
+    onnx = pytest.importorskip("onnx")
+    scale = onnx.numpy_helper.from_array(np.array([0.5, 2], np.float32))
+    scale.raw_data = scale.raw_data[:5]
+    with pytest.raises(ValueError, match="^from_onnx: scale is a damaged TensorProto: "):
+        interop.from_onnx(np.array([[1, 2]], np.uint8), scale)
+
+
 @pytest.mark.parametrize("name", ["INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT8E5M2"])
 def test_onnx_initialisers_of_other_types_are_refused(name):
     onnx = pytest.importorskip("onnx")

@@ -167,6 +167,18 @@ def recall(request):
 each_recall = pytest.mark.parametrize("recall", OPERATORS, indirect=True)
 
 
+def takes_another_argument_first(y, x, out=None, num_threads=None): ...
+
+
+def takes_too_many(x, a, b, c, d, e, f, g, h, i, j, k, m, n, out=None, num_threads=None, *, last=None): ...
+
+
+@pytest.mark.parametrize("function", [takes_another_argument_first, takes_too_many])
+def test_a_function_of_other_arguments_has_no_short_cut(function):
+    with pytest.raises(ValueError, match="cannot recall calls of <function takes_"):
+        _kernels.Recall(function, memo_of("space_to_depth"))
+
+
 @each_recall
 def test_call_like_the_last_does_not_enter_the_function(recall):
     name, call = recall

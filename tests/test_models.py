@@ -162,6 +162,38 @@ def test_onnx_quantization_that_a_preprocessor_cannot_express(onnx_file, nodes, 
         read_input(onnx_file("float32", [1, 3, 8, 6], *nodes, **constants))
 
 
+@pytest.mark.parametrize(("constants", "says"), [
+    ({"scale": np.zeros(0, np.float32)}, "has no scale"),
+    ({"zero": np.float32(3)}, "has zero points of float32"),
+])  # fmt: skip
+def test_onnx_parameters_that_are_none(onnx_file, constants, says):
+    with pytest.raises(ValueError, match=says):
+        read_input(onnx_file("float32", [1, 8, 6, 3], QUANTIZE, **SCALE | constants))
+
+
+def test_onnx_parameters_with_too_few_bytes_are_damaged(onnx_file):
+    import onnx
+
+    path = onnx_file("float32", [1, 8, 6, 3], QUANTIZE, **SCALE)
+    model = onnx.load(path)
+    model.graph.initializer[0].raw_data = model.graph.initializer[0].raw_data[:3]
+    onnx.save(model, path)
+    with pytest.raises(ValueError, match="the parameters of .* are damaged: "):
+        read_input(path)
+
+
+def test_onnx_input_that_is_no_tensor(onnx_file):
+    import onnx
+
+    path = onnx_file("float32", [1, 8, 6, 3])
+    model = onnx.load(path)
+    tensor = model.graph.input[0].type
+    model.graph.input[0].CopyFrom(onnx.helper.make_value_info("x", onnx.helper.make_sequence_type_proto(tensor)))
+    onnx.save(model, path)
+    with pytest.raises(ValueError, match="input 'x' of .* is not a tensor"):
+        read_input(path)
+
+
 def test_two_equal_quantizers_are_one(onnx_file):
     nodes = QUANTIZE, ("QuantizeLinear", ["x", "scale", "zero"], "again", {})
     assert read_input(onnx_file("float32", [1, 3, 8, 6], *nodes, **SCALE)).tensor == "q"

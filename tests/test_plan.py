@@ -1,5 +1,6 @@
 """The planner alone: tables of given -> expected, and plans broken on purpose that the checker must notice."""
 
+import sys
 from itertools import product
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 
 import s2dq
 from checker import check
-from guarded import SANITIZED
-from s2dq import _kernels, _plan, operators, reference
+from guarded import SANITIZED, run_child
+from s2dq import _kernels, _plan, _tiles, operators, reference
 from s2dq._layout import LAYOUTS, DepthProblem, contiguous_steps, deep_digits
 from s2dq._plan import Axis, Plan, canonical, cut_deep, digit_atoms, loop_order, split_range
 from s2dq._tiles import positions
@@ -527,3 +528,59 @@ def test_checker_notices_a_lost_pattern_entry(monkeypatch, rng):
     monkeypatch.setattr(_plan, "tile_of", shorter)
     with pytest.raises(AssertionError, match=r"\nspace_to_depth: shape"):
         run_checker(monkeypatch, rng, no_sabotage, "pattern")
+
+
+# ------------------------------------------------------------------------------- tables that no plan comes to
+
+
+@pytest.mark.parametrize("table", [[], [0], [-1, 0], [3, 0]], ids=str)
+def test_a_table_that_starts_like_no_plan_is_refused(table):
+    with pytest.raises(ValueError, match="plan table: no plan starts like this"):
+        _kernels.Program(np.array(table, np.int64))
+
+
+@pytest.mark.skipif(not (_kernels.tile_means() or [False])[0], reason="no networks on this instruction set")
+def test_a_network_that_has_no_kernel_is_refused():
+    """One level, and 64 bytes of a register side by side on either side: nothing to exchange."""
+    pieces = _tiles.NETWORK // 16
+    box = [0, 1, 0, 0, _tiles.NETWORK, 0, 0, 0, 0, 0]
+    network = [1, 1, *range(pieces), 1, *range(pieces), *[0] * (2 * _tiles.REGISTER // 8)]
+    table = [1, 0, 0, 1, *box, 2, 0, *network]
+    with pytest.raises(ValueError, match="plan table: no kernel for a network of this shape"):
+        _kernels.Program(np.array(table, np.int64))
+
+
+def ask_for_large_programs():
+    """Print what a program, and lookups, that need some hundred MB come to in 64 MiB of them."""
+    import resource
+
+    import numpy as np
+
+    from s2dq import _kernels
+
+    def refusal(function, *arguments):
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+        try:
+            function(*arguments)
+        except MemoryError as error:
+            print(error)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    many = np.zeros(1 << 22, np.int64)
+    many[0] = many.size  # segments, it says
+    refusal(_kernels.Program, many)
+    count = 1 << 17
+    box = [0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]  # a byte from X to Y
+    program = _kernels.Program(np.array([1, 0, 0, count, *box * count], np.int64))
+    tables = bytes(256)
+    refusal(_kernels.Lookups, program, bytes(1), "table", tables, None, 0, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+@pytest.mark.skipif(SANITIZED, reason="limits the address space")
+def test_no_memory_for_a_program_is_a_memory_error():
+    assert run_child(ask_for_large_programs).splitlines() == [
+        "plan table: no memory for the program", "no memory for the lookups"]

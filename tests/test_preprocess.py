@@ -477,3 +477,11 @@ def test_calls_alike_are_remembered_and_all_give_the_same(rng):
             np.testing.assert_array_equal(out, expected)
             np.testing.assert_array_equal(pre(frames[:, ::-1]), reference.preprocess(
                 frames[:, ::-1], scale=0.02, zero_point=3, size=(20, 24), block_size=2, **IMAGENET))
+
+
+def test_numbers_may_be_arrays_without_dimensions():
+    settings = {"scale": 0.5, "rescale": 0.25, "zero_point": 3}
+    pre = s2dq.Preprocessor(**{name: np.array(value) for name, value in settings.items()})
+    assert pre == s2dq.Preprocessor(**settings)
+    with pytest.raises(TypeError, match="^Preprocessor: scale must be a real number, not"):
+        s2dq.Preprocessor(scale=np.array(True))

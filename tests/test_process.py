@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from guarded import SANITIZED, run_child
-from s2dq import _kernels
+from s2dq import _kernels, _threads
 from test_fork_threads import DEADLINE, HELPERS, checked_call, full_team, in_fork
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
@@ -96,6 +96,41 @@ def test_any_number_of_threads_is_right_or_refused():
     refused = [0, -1, -(2**31), -(2**31) - 1, -(2**63), -(2**64) + 1, -(10**30)]
     output = run_child(print_num_threads, right + refused, helpers=[checked_call]).split()
     assert output == ["right"] * 4 * len(right) + ["ValueError"] * 4 * len(refused)
+
+
+# ------------------------------------------------------------------------------------------- CPUs that are granted
+
+
+@pytest.mark.parametrize(("files", "groups", "granted"), [
+    ({}, None, 0),  # no /proc
+    ({}, "", 0),
+    ({}, "0::/", 0),
+    ({"cpu.max": "max 100000"}, "0::/", 0),
+    ({"cpu.max": "150000 100000"}, "0::/", 2),  # rounded up
+    ({"cpu.max": "1000 100000"}, "0::/", 1),
+    ({"a/b/cpu.max": "400000 100000"}, "0::/a/b", 4),
+    ({"a/b/cpu.max": "400000 100000", "a/cpu.max": "200000 100000"}, "0::/a/b", 2),  # that of an ancestor holds, too
+    ({"cpu.max": "300000 100000"}, "0::/of/the/host", 3),  # in a container the tree starts at its own group
+    ({"cpu.max": "300000 100000", "a/cpu.max": "max 100000"}, "0::/a", 3),
+    ({"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"}, "4:cpuacct,cpu:/a\n3:memory:/b", 3),
+    ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, "4:cpu:/", 0),
+    ({"cpu/cpu.cfs_quota_us": "250000"}, "4:cpu:/", 0),  # half of it
+    ({"memory/cpu.max": "100000 100000", "cpu.max": "500000 100000"}, "3:memory:/\nnonsense\n0::/", 5),
+    ({"cpu.max": "many 100000"}, "0::/", 0),
+    ({"cpu.max": "100000"}, "0::/", 0),
+    ({"cpu.max": "100000 0"}, "0::/", 0),
+    ({"cpu.max": "100000 100000"}, "0::/../../elsewhere", 1),
+])  # fmt: skip
+def test_control_groups_grant_cpus(tmp_path, files, groups, granted):
+    """Files of a control group, and what /proc/self/cgroup says of the groups of a process."""
+    root, process = tmp_path / "cgroup", tmp_path / "self"
+    root.mkdir()
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text + "\n")
+    if groups is not None:
+        process.write_text(groups + "\n")
+    assert _threads._cgroup_quota(root, process) == granted
 
 
 # ------------------------------------------------------------------------------------------------ refused threads

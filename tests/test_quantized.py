@@ -1173,3 +1173,39 @@ def test_padding_holds_zero_points_in_the_byte_order_of_the_values(dtype, zero_p
     np.testing.assert_array_equal(deep, reference.space_to_depth(padded, 2), strict=True)
     batch = s2dq.space_to_batch_nd(q, [2, 2], pads).values
     np.testing.assert_array_equal(batch, reference.space_to_batch_nd(padded, [2, 2], [[0, 0]] * 2), strict=True)
+
+
+# -------------------------------------------------------------------------------- what the kernels are handed
+
+BYTES, SINGLES, ONE = np.zeros(6, np.int8), np.zeros(6, np.float32), (1, 6, 1)
+
+
+def parameters_of(count):
+    return np.ones(count, np.float32), np.zeros(count, np.int32)
+
+
+@pytest.mark.parametrize(
+    ("x", "out", "source", "target", "along", "told"),
+    [
+        (BYTES, BYTES.copy(), None, None, ONE, "not from or to int8 here"),  # integers without a scale
+        (SINGLES, SINGLES.copy(), None, None, ONE, "the result does not go with its source"),
+        (SINGLES, SINGLES.copy(), parameters_of(1), None, ONE, "not from or to float32 here"),
+        (BYTES, SINGLES.astype(np.complex64), parameters_of(1), None, ONE, "not from or to complex64 here"),
+        (BYTES, SINGLES[:5].copy(), parameters_of(1), None, ONE, "the result does not go with its source"),
+        (BYTES, np.zeros(12, np.float32)[::2], parameters_of(1), None, ONE, "the result does not go with its source"),
+        (BYTES, SINGLES.copy(), parameters_of(1), None, (0, 6, 1), "no parameters lie like this"),
+        (BYTES, SINGLES.copy(), parameters_of(1), None, (1, 0, 1), "no parameters lie like this"),
+        (BYTES, SINGLES.copy(), parameters_of(1), None, (1, 6, -1), "no parameters lie like this"),
+        (BYTES, SINGLES.copy(), parameters_of(2), None, ONE, "too many or too few parameters of the source"),
+        (BYTES, SINGLES.copy(), parameters_of(2), None, (3, 2, 1), "too many or too few parameters of the source"),
+        (SINGLES, BYTES.copy(), None, parameters_of(2), ONE, "too many or too few parameters of the result"),
+        (BYTES, BYTES.copy(), parameters_of(3), parameters_of(2), (3, 2, 1),
+         "too many or too few parameters of the result"),
+    ],
+)  # fmt: skip
+def test_a_conversion_that_does_not_fit_is_refused(x, out, source, target, along, told):
+    """Behind the door, too, nothing is read or written beyond what there is."""
+    before = out.tobytes()
+    with pytest.raises(ValueError, match=f"conversion: {told}"):
+        _kernels.convert(x, out, source, target, along, 1)
+    assert out.tobytes() == before
