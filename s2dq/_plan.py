@@ -322,17 +322,15 @@ def tile_boxes(move: Move) -> Iterator[Box]:
         groups.setdefault(around, []).append((what, ranges))
     alone = []
     for group in groups.values():
-        ragged = [part for part in group if part[0] != "lane"][-1:]
-        lanes = [part for part in group if part[0] == "lane"]
-        places = [prod(stop - start for start, stop in (part[name] for name in digits)) for _, part in ragged + lanes]
-        box = None
-        if ragged and lanes and sum(places) * move.width <= TILE:
-            box = pattern_box(move, digits, ragged + lanes)
+        *whole, ragged = [part for part in group if part[0] != "lane"]
+        word = [ragged, *(part for part in group if part[0] == "lane")]
+        places = [prod(stop - start for start, stop in (part[name] for name in digits)) for _, part in word]
+        box = pattern_box(move, digits, word) if sum(places) * move.width <= TILE else None
         if box is None or not fits_tiles(box):
             alone += group
             continue
         yield box
-        alone += [part for part in group if part is not ragged[0] and part[0] != "lane"]
+        alone += whole
     for what, ranges in alone:
         yield box_of(move, what, ranges)
 
@@ -471,13 +469,11 @@ def widened(box: Box) -> Box:
 
 
 def in_short_rows(box: Box) -> bool:
-    """Whether a box merges or splits streams in rows of 17 to 31 bytes, each row behind the one before.
+    """Whether a box of granules merges or splits streams in rows of 17 to 31 bytes, each row behind the one before.
 
     Kernels for streams take such a row in one step that runs past its end; tiles would need masks.
     """
     width = box.width
-    if len(box.pattern) > 1:
-        return False
     for streams, widths in _SHORT_STREAMS.items():
         for far, near in ((1, 2), (2, 1)):  # src and dst of an axis
             run = next((axis for axis in box.axes if (axis[far], axis[near]) == (streams * width, width)), None)
@@ -507,7 +503,7 @@ def by_table(box: Box) -> Iterator[Box]:
 
 def is_run(box: Box) -> bool:
     """Whether bytes that lie one after the other go through one table."""
-    return bool(box.lookup) and box.width >= LINE and len(box.pattern) == 1 and not any(axis.tab for axis in box.axes)
+    return bool(box.lookup) and box.width >= LINE and not any(axis.tab for axis in box.axes)
 
 
 def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
@@ -524,8 +520,9 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
     for box in boxes:
         box = box if tiles.streams else widened(box)
         size = box.width * prod(axis.extent for axis in box.axes)
-        scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES and len(box.pattern) == 1
-        if not box.lookup and (box.width >= _WIDE_BYTES or scrap or (tiles.short_rows and in_short_rows(box))):
+        plain = not box.lookup and len(box.pattern) == 1
+        scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES
+        if plain and (box.width >= _WIDE_BYTES or scrap or (tiles.short_rows and in_short_rows(box))):
             segments.append(segment_of(box))
         elif tiles.maps and is_run(box):
             run = Axis(box.width, 1, 1)
@@ -694,8 +691,7 @@ class _Region(NamedTuple):
 
 def _regions(blocks: int, block: int, lo: int, extent: int) -> list[_Region]:
     hi = lo + extent
-    places = {0, blocks, lo // block, -(-lo // block), hi // block, -(-hi // block)}
-    edges = sorted(edge for edge in places if 0 <= edge <= blocks)
+    edges = sorted({0, blocks, lo // block, -(-lo // block), hi // block, -(-hi // block)})
     regions = []
     for start, stop in pairwise(edges):
         first, last = max(0, lo - start * block), min(block, hi - start * block)
@@ -721,13 +717,13 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
     segments: list[Segment] = []
     for regions in product(*(_regions(*axis) for axis in zip(p.blocks, p.block, p.lo, p.space))):
         entries: list[Entry] = []
-        # Of the entries: where in the block they come from, but for its innermost axis.
-        rows: list[tuple[int, ...]] = []
+        rows: list[int] = []  # of the block, that the entries come from
         for slot in range(slots):
             index = {name: slot // weights[name] % extents[name] for name, _ in digits}
             inside = slot < count
             deep_offset = lane_offset(deep, slot, deep_lanes)
-            space_offset = lane_offset(space, index["c"], space_lanes) * (-1 if p.reverse else 1)
+            space_offset = lane_offset(space, index["c"], space_lanes)
+            space_offset = -space_offset if p.reverse else space_offset
             seen = True
             for name, region in zip(spatial, regions):
                 space_offset += index[name] * space[name]
@@ -736,18 +732,16 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
             table = index["c"] if p.tables > 1 else 0
             if p.to_depth:
                 entries.append((space_offset if inside and seen else None, deep_offset, fill, table))
-                rows.append(tuple(index[name] for name in spatial[:-1]))
+                rows.append(index["h"])
             elif seen:
                 entries.append((deep_offset, space_offset, 0, table))
-        if not p.to_depth and all(region.lo < region.hi for region in regions):
-            for c in range(p.channels, spare):  # spare lanes of the space tensor
-                for offsets in product(*(range(region.lo, region.hi) for region in regions)):
-                    place = sum(offset * space[name] for name, offset in zip(spatial, offsets))
-                    entries.append((None, place + lane_offset(space, c, space_lanes), 0, 0))
+        for c in range(p.channels, spare):  # spare lanes of the space tensor
+            for offsets in product(*(range(region.lo, region.hi) for region in regions)):
+                place = sum(offset * space[name] for name, offset in zip(spatial, offsets))
+                entries.append((None, place + lane_offset(space, c, space_lanes), 0, 0))
         if not entries:
             continue
-        space_offset = _first_channel(p, space) if p.reverse else 0
-        deep_offset = 0
+        space_offset, deep_offset = _first_channel(p, space), 0
         axes = [Axis(p.batch, src["n"], dst["n"])]
         for name, b, lo, region in zip(spatial, p.block, p.lo, regions):
             steps = (b * space[name], deep[name])
@@ -766,15 +760,13 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
     return Plan(tuple(segments), 0)
 
 
-def by_words(entries: list[Entry], rows: list[tuple[int, ...]], lanes: int) -> list[list[Entry]]:
+def by_words(entries: list[Entry], rows: list[int], lanes: int) -> list[list[Entry]]:
     """The entries of a block, apart where whole words come from one row of it: rows are far from each other."""
-    if len(set(rows)) == 1:
-        return [entries]
     words_of = [entries[k:k + lanes] for k in range(0, len(entries), lanes)]
     rows_of = [set(rows[k:k + lanes]) for k in range(0, len(entries), lanes)]
     if max(map(len, rows_of)) > 1:
         return [entries]
-    parts: dict[tuple[int, ...], list[Entry]] = {}
+    parts: dict[int, list[Entry]] = {}
     for word, (row,) in zip(words_of, rows_of):
         parts.setdefault(row, []).extend(word)
     return list(parts.values())
@@ -810,7 +802,7 @@ def _depth_chain(p: DepthProblem) -> Plan:
     src_h, src_w = (src[name] * (b if p.to_depth else 1) for name, b in zip("hw", p.block))
     dst_h, dst_w = (dst[name] * (1 if p.to_depth else b) for name, b in zip("hw", p.block))
     segments = []
-    scratch = 0
+    sizes = []
     for regions in product(*(_regions(*axis) for axis in zip(p.blocks, p.block, p.lo, p.space))):
         empty = any(region.lo >= region.hi for region in regions)
         if empty and not p.to_depth:
@@ -833,8 +825,8 @@ def _depth_chain(p: DepthProblem) -> Plan:
                 box._replace(axes=loop_order(box.axes)) for move in (gather, scatter) for box in boxes_of(move)
             )
             segments.append(Segment(tuple(axis for axis in rows if axis.extent != 1), boxes))
-            scratch = max(scratch, deep * high * size * p.itemsize)
-    return Plan(tuple(segments), scratch)
+            sizes.append(deep * high * size * p.itemsize)
+    return Plan(tuple(segments), max(sizes))
 
 
 def _splits_planes(p: DepthProblem) -> bool:
@@ -861,7 +853,7 @@ def _depth_converted(p: DepthProblem, tiles: Means | None) -> Plan:
     dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, p.itemsize)))
     plain = p._replace(tables=0, lookup="", reverse=False, staged=0)
     segments: list[Segment] = []
-    scratch = 0
+    sizes = []
     for region in _regions(p.blocks[0], p.block[0], p.lo[0], p.space[0]):
         height = region.hi - region.lo  # rows of a block that there are
         wide = p.channels * p.space[1] * p.itemsize
@@ -889,9 +881,9 @@ def _depth_converted(p: DepthProblem, tiles: Means | None) -> Plan:
             else:  # padding alone, and nothing chained
                 still = tuple(axis._replace(src=0) for axis in row_axes)
                 segments += [Segment(still, (box,)) for box in moves]
-            scratch = max(scratch, size)
+            sizes.append(size)
             start += count * high
-    return Plan(tuple(segments), scratch)
+    return Plan(tuple(segments), max(sizes))
 
 
 def _scratch_steps(p: DepthProblem, rows: int) -> dict[str, int]:
@@ -1021,7 +1013,7 @@ def plan_batch(p: BatchProblem, *, tiles: Means | None = None) -> Plan:
     space, blocked = (p.steps, dst) if p.to_batch else (dst, p.steps)
     dims = len(p.block)
 
-    def atom(extent: int, space_step: int, blocked_step: int, pad: int = 0) -> Atom:
+    def atom(extent: int, space_step: int, blocked_step: int, pad: int) -> Atom:
         return Atom(extent, *((space_step, blocked_step) if p.to_batch else (blocked_step, space_step)), pad)
 
     pads = p.pads or (0,) * len(p.steps)

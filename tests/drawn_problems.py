@@ -9,7 +9,7 @@ from math import prod
 
 from s2dq._layout import LAYOUTS, MODES, BatchProblem, DepthProblem, channels_first, contiguous_steps, tensor_shape
 
-COUNT = 1600
+COUNT = 2000
 SEED = 20250301
 # Bytes of a run, a row or a result, or indices of a loop, from which on the planner goes another way.
 RUNS = (16, 32, 64, 128, 192, 256, 1 << 11, 1 << 12)
@@ -58,9 +58,9 @@ class Drawer:
             found[0] = self.near(self.pick(*limits), unit * prod(found[1:]))
         return found
 
-    def margins(self, whole, block):
-        """Where a window begins on an axis, and its extent."""
-        if self.chance(2):
+    def margins(self, whole, block, one_in=2):
+        """Where a window begins on an axis, and its extent; `one_in` windows is the whole axis."""
+        if self.chance(one_in):
             return 0, whole
         start = min(whole, self.pick(0, 1, block - 1, block, self.below(2 * block + 1)))
         return start, max(0, whole - start - self.pick(0, 1, block, self.below(2 * block + 1)))
@@ -108,45 +108,87 @@ def ragged(drawer):
     """Small blocks that fill words in part."""
     block = drawer.pick((1, 1), (1, 2), (2, 1), (2, 2), (2, 2), (3, 3), (4, 4))
     channels = drawer.pick(1, 2, 3, 3, 5, 6, 7, 1 + drawer.below(40))
-    lookup = drawer.pick("", "", "flip", "line", "table")
-    return depth_problem(drawer, 2, words_in=1, itemsize=drawer.pick(1, 1, 1, 2, 4), lookup=lookup, block=block,
-                         channels=channels)
+    itemsize = drawer.pick(1, 1, 1, 1, 2, 4, 8, 16)
+    if drawer.chance(8):  # so many pad values that a tile does not reach all of them
+        channels = drawer.near(128, itemsize) - 1
+    blocks = (1 + drawer.below(3), 1 + drawer.below(3)) if drawer.chance(2) else None
+    lookup = drawer.pick("", "", "", "flip", "line", "table")
+    return depth_problem(drawer, 2, words_in=1, itemsize=itemsize, lookup=lookup, block=block, channels=channels,
+                         blocks=blocks)
+
+
+def vast_words(drawer):
+    """Words that hold blocks with rows of pages."""
+    wide = drawer.pick(4096, 8192, 4099, 2048, 65536)
+    return depth_problem(drawer, 2, words_in=1, itemsize=drawer.pick(1, 1, 2), channels=drawer.pick(1, 3, 5),
+                         block=(1, wide), blocks=(1 + drawer.below(4), 1 + drawer.below(4)), lanes=(2 * wide,))
 
 
 def framed(drawer):
     """Bytes that go through tables on their way."""
     lookup = drawer.pick("table", "flip", "line", "line")
-    channels = drawer.pick(1, 3, 3, 4, 8, 16, 64, 1 + drawer.below(100))
-    block = drawer.pick(None, (1, 1), (1, 1), (1, 2))
-    return depth_problem(drawer, 2, words_in=3, itemsize=1, lookup=lookup, channels=channels, block=block)
+    channels = drawer.pick(1, 2, 3, 3, 4, 8, 16, 64, 1 + drawer.below(100))
+    block = drawer.pick(None, (1, 1), (1, 1), (1, 2), (2, 1))
+    return depth_problem(drawer, 2, words_in=3, lookup=lookup, channels=channels, block=block)
+
+
+def looked_up(drawer):
+    """Long runs of bytes, and planes of a line, that go through tables."""
+    lookup = drawer.pick("flip", "line", "line")
+    run = drawer.pick(64, 64, 128, 190, 192, 320, 1 << 11, 1 << 15, 40000, 1 << 16)
+    blocks = drawer.pick((8, 8), (1, 64), (2, 32), (9, 7), (4, 64), (1, run), (1, run + 1), (1, run - 1), (3, run // 3))
+    return depth_problem(drawer, 2, words_in=0, lookup=lookup, channels=drawer.pick(1, 1, 2, 3), block=(1, 1),
+                         blocks=blocks)
 
 
 def converted(drawer):
     """Frames that are converted to elements of another width."""
     itemsize, staged = drawer.pick((1, 4), (1, 4), (2, 1), (4, 1), (2, 4), (4, 4))
-    return depth_problem(drawer, 2, words_in=3, itemsize=itemsize, staged=staged, channels=drawer.pick(1, 3, 3, 4, 6))
+    blocks = drawer.pick(None, None, (drawer.pick(1, 3, 9, 6200, 13000), 1 + drawer.below(4)))
+    return depth_problem(drawer, 2, words_in=2, itemsize=itemsize, staged=staged, channels=drawer.pick(1, 3, 3, 4, 6),
+                         block=drawer.pick(None, (1, 1), (2, 2), (2, 2)), blocks=blocks)
 
 
 def short(drawer):
     """Planes with rows of about 16 or 32 bytes, or of a few vectors."""
     itemsize = drawer.pick(1, 1, 2, 4, 8)
-    block = drawer.pick((1, 2), (2, 2), (4, 4), (8, 8), (1, 8), (2, 3))
-    blocks = (1 + drawer.below(9), drawer.near(drawer.pick(16, 24, 32, 64), itemsize * drawer.pick(1, 1, block[1])))
+    block = drawer.pick((1, 2), (2, 2), (2, 2), (8, 8), (1, 8), (2, 8), (4, 4), (2, 3))
+    row = drawer.pick(16, 16, 17, 20, 24, 31, 32, 32, 64)
+    blocks = (1 + drawer.below(9), drawer.near(row, itemsize * drawer.pick(1, 1, block[1])))
     return depth_problem(drawer, 2, words_in=0, itemsize=itemsize, channels=drawer.pick(1, 2, 3, 4), block=block,
-                         blocks=blocks)
+                         blocks=blocks, whole=drawer.pick(1, 2))
 
 
 def windowed(drawer):
     """Windows that cut a move into many boxes."""
-    dims = drawer.pick(4, 5, 6)
-    block = tuple(drawer.pick(1, 2, 2, 3) for _ in range(dims))
-    blocks = tuple(drawer.pick(1, 2, 2, 3) for _ in range(dims))
-    return depth_problem(drawer, dims, words_in=0, itemsize=drawer.pick(1, 1, 2, 8, 200), block=block, blocks=blocks,
-                         channels=drawer.pick(1, 2, 16, 256, 1024, 4096))
+    dims = drawer.pick(3, 4, 4, 5)
+    block, blocks = (2,) * dims, tuple(drawer.pick(1, 2, 3, 3) for _ in range(dims))
+    starts = tuple(drawer.pick(0, 1, 1, 2) for _ in range(dims))
+    windows = [(start, max(0, 2 * count - start - drawer.pick(0, 1, 1, 2))) for start, count in zip(starts, blocks)]
+    return depth_problem(drawer, dims, words_in=0, itemsize=drawer.pick(1, 1, 1, 2, 8, 200), block=block,
+                         blocks=blocks, channels=drawer.pick(1, 2, 3, 16, 512, 1 << 10, 1 << 11, 1 << 12),
+                         batch=drawer.pick(1, 2, 4), windows=windows)
 
 
-def depth_problem(drawer, dims, words_in, itemsize=0, lookup="", staged=0, channels=0, block=None, blocks=None):
-    """One of the depth operators; the layout of one in `words_in` tensors has words."""
+def streamed(drawer):
+    """Results of about 10 MiB, in rows and runs of powers of two, and runs whose extent has a large prime factor."""
+    itemsize, channels = drawer.pick(1, 1, 2, 4), drawer.pick(1, 1, 2, 3, 4, 16, 64)
+    block = drawer.pick((1, 1), (2, 2), (2, 2), (4, 4), (1, 2))
+    row = drawer.pick(1 << 10, 1 << 11, 1 << 11, 1 << 11, 1 << 12, 5 << 11)
+    wide = drawer.near(row, itemsize * drawer.pick(1, channels, prod(block), channels * prod(block)))
+    if drawer.below(4):
+        wide = row // itemsize
+    tall = drawer.near(drawer.pick(10 << 20, 10 << 20, 21 << 19), itemsize * channels * prod(block) * wide)
+    if drawer.chance(5):
+        block, channels, itemsize = (1, 1), 1, drawer.pick(1, 1, 2)
+        tall, wide = drawer.pick(1, 2, 3, 6, 4096, 4096 // itemsize, 2048), 65537
+    return depth_problem(drawer, 2, words_in=0, itemsize=itemsize, channels=channels, block=block, blocks=(tall, wide),
+                         whole=drawer.pick(1, 1, 2), lookup=drawer.pick("", "", "", "flip", "line"), batch=1)
+
+
+def depth_problem(drawer, dims, words_in, itemsize=0, lookup="", staged=0, batch=None, channels=0, block=None,
+                  blocks=None, lanes=(1, 2, 3, 4, 4, 8, 16, 32, 64), whole=2, windows=None):
+    """One of the depth operators; the layout of one in `words_in` tensors has words, one window in `whole` is none."""
     frames = bool(lookup or staged)
     itemsize = 1 if lookup else itemsize or drawer.pick(1, 1, 1, 1, 2, 4, 8, 3, 16, 200)
     to_depth = staged > 0 or drawer.below(3) > 0
@@ -159,11 +201,11 @@ def depth_problem(drawer, dims, words_in, itemsize=0, lookup="", staged=0, chann
         target = LAYOUTS["NCHW_VECT_C"] if dims == 2 else target
     if words_in == 1 and drawer.chance(2):
         source, target = drawer.pick((source, plain[0]), (plain[-1], target)) if not frames else (source, target)
-    src_lanes = drawer.pick(1, 2, 3, 4, 4, 8, 16, 32) if source.packed else 0
-    dst_lanes = drawer.pick(1, 2, 3, 4, 4, 8, 16, 32) if target.packed else 0
+    src_lanes = drawer.pick(*lanes) if source.packed else 0
+    dst_lanes = drawer.pick(*lanes) if target.packed else 0
     if source.packed and target.packed and drawer.chance(2):
         dst_lanes = src_lanes
-    batch = drawer.pick(1, 1, 1, 2, 5, 20)
+    batch = batch or drawer.pick(1, 1, 1, 2, 5, 20, 3000 if staged else 20)
     if not channels:
         channels = drawer.pick(1, 3, 3, 4, 4, 8, 16, 32, 64, 1 + drawer.below(20), 1 + drawer.below(200))
         if drawer.chance(8):
@@ -178,8 +220,8 @@ def depth_problem(drawer, dims, words_in, itemsize=0, lookup="", staged=0, chann
         blocks = tuple(drawer.extents(dims, itemsize * unit, limits))
         if staged:  # a row comes to as many boxes
             blocks = (blocks[0], min(blocks[1], 1 + 12000 // (channels * block[1])))
-    windows = [drawer.margins(count * b, b) for count, b in zip(blocks, block)]
-    if staged and min(extent for _, extent in windows) == 0:
+    windows = windows or [drawer.margins(count * b, b, whole) for count, b in zip(blocks, block)]
+    if staged and blocks[1] > 8 and min(extent for _, extent in windows) == 0:
         windows = [(0, count * b) for count, b in zip(blocks, block)]
     lo, space = zip(*windows)
     if drawer.chance(60):
@@ -219,4 +261,7 @@ def batches(drawer):
     )  # fmt: skip
 
 
-KINDS = (moved, moved, packed, packed, ragged, ragged, framed, framed, converted, short, windowed, batches)
+KINDS = (
+    moved, moved, packed, packed, ragged, ragged, ragged, framed, framed, looked_up, looked_up, converted, converted,
+    short, short, windowed, streamed, streamed, batches, batches, vast_words,
+)  # fmt: skip

@@ -348,7 +348,6 @@ def test_tile_table_is_as_long_as_the_kernels_expect(rng):
 def test_short_rows_of_two_streams_do_without_tiles(width, axes, short):
     box = Box(X, Y, 0, 0, width, tuple(Axis(*axis) for axis in axes))
     assert _plan.in_short_rows(box) == short
-    assert not _plan.in_short_rows(box._replace(pattern=((0, 0, 0, 0), (None, 1, 0, 0))))
 
 
 @pytest.mark.parametrize("block", [2, 4])
