@@ -198,6 +198,6 @@ if __name__ == "__main__":
         for name, problem in problems()
     )
     FILE.write_text(f"{{\n{lines}\n}}\n")
-    drawn = [short_digest(plan_of(*drawn_problems.drawn_problem(index))) for index in range(drawn_problems.COUNT)]
+    drawn = [short_digest(plan_of(*drawn_problems.drawn_problem(index))) for index in drawn_problems.INDICES]
     lines = ",\n".join(json.dumps(drawn[start:start + PER_LINE])[1:-1] for start in range(0, len(drawn), PER_LINE))
     DRAWN.write_text(f"[\n{lines}\n]\n")
