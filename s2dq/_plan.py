@@ -20,7 +20,7 @@ A plan knows no dtype, only widths. It is immutable, hashable, prints on one lin
 int64 for the kernels.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise, product
 from math import prod
 from typing import NamedTuple
@@ -99,7 +99,7 @@ class Move(NamedTuple):
 def show_axis(axis: Axis) -> str:
     """``extent:source step>destination step``, then the step in the tables and how far the last turn goes back."""
     text = f"{axis.extent}:{axis.src}>{axis.dst}" + (f"~{axis.tab}" if axis.tab else "")
-    return text + (f"<{axis.src_back},{axis.dst_back}" if axis.src_back or axis.dst_back else "")
+    return text + (f"<{axis.src_back},{axis.dst_back}" if axis.dst_back else "")
 
 
 class Box(NamedTuple):
@@ -175,9 +175,6 @@ def split_range(extents: tuple[int, ...], lo: int, hi: int) -> Iterator[tuple[tu
     """
     if lo >= hi:
         return
-    if len(extents) == 1:
-        yield ((lo, hi),)
-        return
     rest = extents[1:]
     size = prod(rest)
     whole = tuple((0, extent) for extent in rest)
@@ -186,25 +183,23 @@ def split_range(extents: tuple[int, ...], lo: int, hi: int) -> Iterator[tuple[tu
         for box in split_range(rest, lo - last * size, hi - last * size):
             yield ((last, last + 1), *box)
         return
-    if lo < first * size:
-        for box in split_range(rest, lo - (first - 1) * size, size):
-            yield ((first - 1, first), *box)
+    for box in split_range(rest, lo - (first - 1) * size, size):
+        yield ((first - 1, first), *box)
     if first < last:
         yield ((first, last), *whole)
-    if last * size < hi:
-        for box in split_range(rest, 0, hi - last * size):
-            yield ((last, last + 1), *box)
+    for box in split_range(rest, 0, hi - last * size):
+        yield ((last, last + 1), *box)
 
 
-def cut_windows(move: Move, *, lanes_last: bool = False) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
+def cut_windows(move: Move, *, lanes_last: bool) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
     """Yield ``(what, ranges)``: parts of a move in which every element is treated alike.
 
     `what` is "copy", "pad" or "lane"; `ranges` narrows some atoms. Where windows disagree skip wins over lane, and
     lane over pad: a skipped element has no place to go, and spare lanes hold the lane value even in the padding. With
     `lanes_last` spare lanes are cut as the words are that they belong to, some of padding and some of elements.
     """
-    order = {"skip": 0, "lane": 3 if lanes_last else 1, "pad": 2}
-    windows = sorted(move.windows, key=lambda window: order[window.outside])
+    order = ("skip", "pad", "lane") if lanes_last else ("skip", "lane", "pad")
+    windows = sorted(move.windows, key=lambda window: order.index(window.outside))
 
     def cut(ranges: Ranges, remaining: list[Window]) -> Iterator[tuple[str, Ranges]]:
         if not remaining:
@@ -270,18 +265,15 @@ def lane_parts(move: Move, parts: list[tuple[str, Ranges]]) -> dict[int, tuple[i
         for other, copied in copies:
             differ = [name for name in ranges if ranges[name] != copied[name]]
             if len(differ) == 1 and move.atoms[differ[0]].dst == move.width:
-                (first, last), (start, stop) = copied[differ[0]], ranges[differ[0]]
-                if first == 0 and last == start:
-                    found[other] = k, (stop - start) * move.width
+                start, stop = ranges[differ[0]]  # the copied ones end where these begin
+                found[other] = k, (stop - start) * move.width
     return found
 
 
 def parts_of(move: Move, *, lanes_last: bool = False) -> Iterator[tuple[str, Ranges]]:
-    """`cut_windows` with a range for every atom, and without what is empty."""
+    """`cut_windows` with a range for every atom."""
     for what, ranges in cut_windows(move, lanes_last=lanes_last):
-        full = {name: ranges.get(name, (0, atom.extent)) for name, atom in move.atoms.items()}
-        if all(start < stop for start, stop in full.values()):
-            yield what, full
+        yield what, {name: ranges.get(name, (0, atom.extent)) for name, atom in move.atoms.items()}
 
 
 def box_of(move: Move, what: str, ranges: Ranges, *, grow: bool = True) -> Box:
@@ -333,17 +325,15 @@ def tile_boxes(move: Move) -> Iterator[Box]:
         groups.setdefault(around, []).append((what, ranges))
     alone = []
     for group in groups.values():
-        ragged = [part for part in group if part[0] != "lane"][-1:]
-        lanes = [part for part in group if part[0] == "lane"]
-        places = [prod(stop - start for start, stop in (part[name] for name in digits)) for _, part in ragged + lanes]
-        box = None
-        if ragged and lanes and sum(places) * move.width <= TILE:
-            box = pattern_box(move, digits, ragged + lanes)
+        *whole, ragged = [part for part in group if part[0] != "lane"]
+        word = [ragged, *(part for part in group if part[0] == "lane")]
+        places = [prod(stop - start for start, stop in (part[name] for name in digits)) for _, part in word]
+        box = pattern_box(move, digits, word) if sum(places) * move.width <= TILE else None
         if box is None or not fits_tiles(box):
             alone += group
             continue
         yield box
-        alone += [part for part in group if part is not ragged[0] and part[0] != "lane"]
+        alone += whole
     for what, ranges in alone:
         yield box_of(move, what, ranges)
 
@@ -409,9 +399,9 @@ class Means(NamedTuple):
     streams: bool
     short_rows: bool
     lines: bool
-    moves: bool = True  # whether tiles are for plain moves too
-    maps: bool = False  # whether streams of bytes are looked up without tiles
-    tables: bool = False  # whether registers are for one lookup table each, where they can
+    moves: bool  # whether tiles are for plain moves too
+    maps: bool  # whether streams of bytes are looked up without tiles
+    tables: bool  # whether registers are for one lookup table each, where they can
     sweep: int = 0  # bytes of the shortest run worth storing past the caches
 
     def for_lookup(self, lookup: str) -> "Means | None":
@@ -438,14 +428,14 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
     size = box.width * len(box.pattern) * prod(axis.extent for axis in box.axes)
     rows: list[Axis] = []
     rest = []
-    every = [*box.axes, Axis(box.width, 1, 1)]
+    extents = [*(axis.extent for axis in box.axes), box.width]
     for of in dict.fromkeys(loop.of for loop in loops):  # an axis run in blocks may leave indices over
         covered = max(loop.axis.extent * loop.count for loop in loops if loop.of == of)
-        if covered < every[of].extent:
+        if covered < extents[of]:
             rest.append((of, covered))
     while loops and size > _TILED_ROW_BYTES:
         axis, of, count = loops.pop(0)
-        if axis.src_back or axis.dst_back:  # rows are run by different threads: none may write what another writes
+        if axis.dst_back:  # rows are run by different threads: none may write what another writes
             axis = axis._replace(extent=axis.extent - 1, src_back=0, dst_back=0)
             rest.append((of, axis.extent * count))
         rows.append(axis)
@@ -496,17 +486,15 @@ def widened(box: Box) -> Box:
         return box
     width = part * box.width
     axes = (*box.axes[:-1], Axis(last.extent // part, width, width))
-    return box._replace(width=width, axes=tuple(axis for axis in axes if axis.extent != 1))
+    return box._replace(width=width, axes=axes)
 
 
 def in_short_rows(box: Box) -> bool:
-    """Whether a box merges or splits streams in rows of 17 to 31 bytes, each row behind the one before.
+    """Whether a box of granules merges or splits streams in rows of 17 to 31 bytes, each row behind the one before.
 
     Kernels for streams take such a row in one step that runs past its end; tiles would need masks.
     """
     width = box.width
-    if len(box.pattern) > 1:
-        return False
     for streams, widths in _SHORT_STREAMS.items():
         for far, near in ((1, 2), (2, 1)):  # src and dst of an axis
             run = next((axis for axis in box.axes if (axis[far], axis[near]) == (streams * width, width)), None)
@@ -536,7 +524,7 @@ def by_table(box: Box) -> Iterator[Box]:
 
 def is_run(box: Box) -> bool:
     """Whether bytes that lie one after the other go through one table."""
-    return bool(box.lookup) and box.width >= LINE and len(box.pattern) == 1 and not any(axis.tab for axis in box.axes)
+    return bool(box.lookup) and box.width >= LINE and not any(axis.tab for axis in box.axes)
 
 
 def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
@@ -548,14 +536,15 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
     segments: list[Segment] = []
     boxes = list(tile_boxes(move))
     boxes = [part for box in boxes for part in (by_table(box) if box.lookup else (box,))]
-    if move.lookup and any(not fits_tiles(box) for box in boxes if box.lookup):
+    if any(not fits_tiles(box) for box in boxes if box.lookup):
         return direct(move._replace(lookup="table"), tiles, nbytes)
     for box in boxes:
         box = box if tiles.streams else widened(box)
         size = box.width * prod(axis.extent for axis in box.axes)
-        scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES and len(box.pattern) == 1
+        plain = not box.lookup and len(box.pattern) == 1
+        scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES
         wide = box.width >= _WIDE_BYTES or (size >= _FAR_BYTES and leaves_gaps(box))
-        if not box.lookup and (wide or scrap or (tiles.short_rows and in_short_rows(box))):
+        if plain and (wide or scrap or (tiles.short_rows and in_short_rows(box))):
             segments.append(segment_of(box))
         elif tiles.maps and is_run(box):
             run = Axis(box.width, 1, 1)
@@ -574,20 +563,18 @@ def cut_deep(digits: list[tuple[str, int]], lanes: int) -> dict[str, int] | None
     Returns ``{digit: cut}`` with the digit to split and the size of its low part, empty when the boundary falls
     between two digits, or None when words straddle groups of channels so that no single move can pack them.
     """
-    low = 1  # product of the digits below
+    low = 1  # product of the digits below, which divides lanes
     for position in range(len(digits) - 1, -1, -1):
         name, extent = digits[position]
         if low == lanes:
             return {}
         top = all(above == 1 for _, above in digits[:position])
         if top and name == "c":  # only the topmost digit may leave its last word ragged
-            return {name: lanes // low} if lanes % low == 0 else None
-        if extent == 1:
-            continue
+            return {name: lanes // low}
         if lanes % (low * extent) == 0:
             low *= extent
             continue
-        if lanes % low == 0 and extent % (lanes // low) == 0:
+        if extent % (lanes // low) == 0:
             return {name: lanes // low}
         return None
     return {} if low == lanes else None
@@ -726,8 +713,7 @@ class _Region(NamedTuple):
 
 def _regions(blocks: int, block: int, lo: int, extent: int) -> list[_Region]:
     hi = lo + extent
-    places = {0, blocks, lo // block, -(-lo // block), hi // block, -(-hi // block)}
-    edges = sorted(edge for edge in places if 0 <= edge <= blocks)
+    edges = sorted({0, blocks, lo // block, -(-lo // block), hi // block, -(-hi // block)})
     regions = []
     for start, stop in pairwise(edges):
         first, last = max(0, lo - start * block), min(block, hi - start * block)
@@ -753,13 +739,13 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
     segments: list[Segment] = []
     for regions in product(*(_regions(*axis) for axis in zip(p.blocks, p.block, p.lo, p.space))):
         entries: list[Entry] = []
-        # Of the entries: where in the block they come from, but for its innermost axis.
-        rows: list[tuple[int, ...]] = []
+        rows: list[int] = []  # of the block, that the entries come from
         for slot in range(slots):
             index = {name: slot // weights[name] % extents[name] for name, _ in digits}
             inside = slot < count
             deep_offset = lane_offset(deep, slot, deep_lanes)
-            space_offset = lane_offset(space, index["c"], space_lanes) * (-1 if p.reverse else 1)
+            space_offset = lane_offset(space, index["c"], space_lanes)
+            space_offset = -space_offset if p.reverse else space_offset
             seen = True
             for name, region in zip(spatial, regions):
                 space_offset += index[name] * space[name]
@@ -768,18 +754,16 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
             table = index["c"] if p.tables > 1 else 0
             if p.to_depth:
                 entries.append((space_offset if inside and seen else None, deep_offset, fill, table))
-                rows.append(tuple(index[name] for name in spatial[:-1]))
+                rows.append(index["h"])
             elif seen:
                 entries.append((deep_offset, space_offset, 0, table))
-        if not p.to_depth and all(region.lo < region.hi for region in regions):
-            for c in range(p.channels, spare):  # spare lanes of the space tensor
-                for offsets in product(*(range(region.lo, region.hi) for region in regions)):
-                    place = sum(offset * space[name] for name, offset in zip(spatial, offsets))
-                    entries.append((None, place + lane_offset(space, c, space_lanes), 0, 0))
+        for c in range(p.channels, spare):  # spare lanes of the space tensor
+            for offsets in product(*(range(region.lo, region.hi) for region in regions)):
+                place = sum(offset * space[name] for name, offset in zip(spatial, offsets))
+                entries.append((None, place + lane_offset(space, c, space_lanes), 0, 0))
         if not entries:
             continue
-        space_offset = _first_channel(p, space) if p.reverse else 0
-        deep_offset = 0
+        space_offset, deep_offset = _first_channel(p, space), 0
         axes = [Axis(p.batch, src["n"], dst["n"])]
         for name, b, lo, region in zip(spatial, p.block, p.lo, regions):
             steps = (b * space[name], deep[name])
@@ -798,15 +782,13 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
     return Plan(tuple(segments), 0)
 
 
-def by_words(entries: list[Entry], rows: list[tuple[int, ...]], lanes: int) -> list[list[Entry]]:
+def by_words(entries: list[Entry], rows: list[int], lanes: int) -> list[list[Entry]]:
     """The entries of a block, apart where whole words come from one row of it: rows are far from each other."""
-    if len(set(rows)) == 1:
-        return [entries]
     words_of = [entries[k:k + lanes] for k in range(0, len(entries), lanes)]
     rows_of = [set(rows[k:k + lanes]) for k in range(0, len(entries), lanes)]
     if max(map(len, rows_of)) > 1:
         return [entries]
-    parts: dict[tuple[int, ...], list[Entry]] = {}
+    parts: dict[int, list[Entry]] = {}
     for word, (row,) in zip(words_of, rows_of):
         parts.setdefault(row, []).extend(word)
     return list(parts.values())
@@ -831,47 +813,42 @@ def lane_offset(steps: dict[str, int], channel: int, lanes: int) -> int:
 def _depth_chain(p: DepthProblem) -> Plan:
     """The operator as two moves through a scratch row that holds the deep channels unpacked.
 
-    A row is one (n, db), some hb, and as many wb as fit in the scratch; space -> scratch -> packed block tensor, or
-    back.
+    A row is one n, some hb, and as many wb as fit in the scratch; space -> scratch -> packed block tensor, or back.
+    Only words come here, whose layout has two spatial axes.
     """
-    spatial = p.source.spatial
     src = dict(zip(p.source.axes, p.steps))
     dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, p.itemsize)))
     deep = p.channels * prod(p.block)
+    most = max(1, _SCRATCH_BYTES // (deep * p.itemsize))
+    # Byte steps of one block, on the source and on the destination.
+    src_h, src_w = (src[name] * (b if p.to_depth else 1) for name, b in zip("hw", p.block))
+    dst_h, dst_w = (dst[name] * (1 if p.to_depth else b) for name, b in zip("hw", p.block))
     segments = []
-    scratch = 0
+    sizes = []
     for regions in product(*(_regions(*axis) for axis in zip(p.blocks, p.block, p.lo, p.space))):
         empty = any(region.lo >= region.hi for region in regions)
         if empty and not p.to_depth:
             continue
-        last = regions[-1]
-        tile = max(1, min(last.stop - last.start, _SCRATCH_BYTES // max(1, deep * p.itemsize)))
-        whole, rest = divmod(last.stop - last.start, tile)
-        for start, count, size in ((last.start, whole, tile), (last.start + whole * tile, 1, rest)):
+        tall, wide = regions
+        whole, rest = divmod(wide.stop - wide.start, most)
+        for start, count, size in ((wide.start, whole, most), (wide.start + whole * most, 1, rest)):
             if not size or not count:
                 continue
-            starts = [region.start for region in regions[:-1]] + [start]
-            # Byte steps of one block along each spatial axis, on the source and on the destination.
-            block_src = [src[name] * (b if p.to_depth else 1) for name, b in zip(spatial, p.block)]
-            block_dst = [dst[name] * (1 if p.to_depth else b) for name, b in zip(spatial, p.block)]
-            rows = [Axis(p.batch, src["n"], dst["n"])]
-            for region, s, d in zip(regions[:-1], block_src, block_dst):
-                rows.append(Axis(region.stop - region.start, s, d))
-            high = 1
-            if count == 1 and len(spatial) > 1:
-                axis = rows[-1]
-                high = largest_part(axis.extent, _JOINED_BYTES // (deep * size * p.itemsize))
-                rows[-1] = Axis(axis.extent // high, axis.src * high, axis.dst * high)
-            rows.append(Axis(count, size * block_src[-1], size * block_dst[-1]))
-            src_offset = sum(k * step for k, step in zip(starts, block_src))
-            dst_offset = sum(k * step for k, step in zip(starts, block_dst))
+            high = largest_part(tall.stop - tall.start, _JOINED_BYTES // (deep * size * p.itemsize))
+            rows = (
+                Axis(p.batch, src["n"], dst["n"]),
+                Axis((tall.stop - tall.start) // high, src_h * high, dst_h * high),
+                Axis(count, size * src_w, size * dst_w),
+            )
+            src_offset = tall.start * src_h + start * src_w
+            dst_offset = tall.start * dst_h + start * dst_w
             gather, scatter = _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset)
             boxes = tuple(
                 box._replace(axes=loop_order(box.axes)) for move in (gather, scatter) for box in boxes_of(move)
             )
             segments.append(Segment(tuple(axis for axis in rows if axis.extent != 1), boxes))
-            scratch = max(scratch, deep * high * size * p.itemsize)
-    return Plan(tuple(segments), scratch)
+            sizes.append(deep * high * size * p.itemsize)
+    return Plan(tuple(segments), max(sizes))
 
 
 def _splits_planes(p: DepthProblem) -> bool:
@@ -898,7 +875,7 @@ def _depth_converted(p: DepthProblem, tiles: Means | None) -> Plan:
     dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, p.itemsize)))
     plain = p._replace(tables=0, lookup="", reverse=False, staged=0)
     segments: list[Segment] = []
-    scratch = 0
+    sizes = []
     for region in _regions(p.blocks[0], p.block[0], p.lo[0], p.space[0]):
         height = region.hi - region.lo  # rows of a block that there are
         wide = p.channels * p.space[1] * p.itemsize
@@ -926,9 +903,9 @@ def _depth_converted(p: DepthProblem, tiles: Means | None) -> Plan:
             else:  # padding alone, and nothing chained
                 still = tuple(axis._replace(src=0) for axis in row_axes)
                 segments += [Segment(still, (box,)) for box in moves]
-            scratch = max(scratch, size)
+            sizes.append(size)
             start += count * high
-    return Plan(tuple(segments), scratch)
+    return Plan(tuple(segments), max(sizes))
 
 
 def _scratch_steps(p: DepthProblem, rows: int) -> dict[str, int]:
@@ -989,16 +966,15 @@ def _chained_moves(
 
     # Atoms between an outer tensor and the scratch: (extent, step outside, step in the scratch, pad step, table step).
     # Space side: offsets inside the block and shallow channels.
-    w = spatial[-1]
-    space_side = {w: (size, p.block[-1] * space[w], step_w, 0, 0)}
-    if len(spatial) > 1:
-        h = spatial[-2]
-        space_side[h] = (high, p.block[-2] * space[h], step_h, 0, 0)
+    space_side: dict[str, tuple[int, ...]] = {
+        "h": (high, p.block[0] * space["h"], step_h),
+        "w": (size, p.block[1] * space["w"], step_w),
+    }
     space_windows = []
     space_offset = 0
     for i, name in enumerate(spatial):
         offset = f"{name}%"
-        space_side[offset] = (p.block[i], space[name], weights[name] * step_c, 0, 0)
+        space_side[offset] = (p.block[i], space[name], weights[name] * step_c)
         space_offset -= p.lo[i] * space[name]
         if (regions[i].lo, regions[i].hi) != (0, p.block[i]):
             window = Window((offset,), regions[i].lo, regions[i].hi, "pad" if p.to_depth else "skip")
@@ -1015,22 +991,22 @@ def _chained_moves(
 
     # Packed side: words and lanes of the deep channel.
     packed_side = {
-        w: (size, packed[w], step_w, 0, 0),
-        **({h: (high, packed[h], step_h, 0, 0)} if len(spatial) > 1 else {}),
-        "cb": (words(deep, packed_lanes), packed["cb"], packed_lanes * step_c, 0, 0),
-        "v": (packed_lanes, packed["v"], step_c, 0, 0),
+        "h": (high, packed["h"], step_h),
+        "w": (size, packed["w"], step_w),
+        "cb": (words(deep, packed_lanes), packed["cb"], packed_lanes * step_c),
+        "v": (packed_lanes, packed["v"], step_c),
     }
     packed_windows = []
     if deep % packed_lanes:
         packed_windows.append(Window(("cb", "v"), 0, deep, "lane" if p.to_depth else "skip"))
 
     def move(
-        side: dict[str, tuple[int, int, int, int, int]], windows: list[Window], into_scratch: bool, offset: int,
+        side: Mapping[str, tuple[int, ...]], windows: list[Window], into_scratch: bool, offset: int,
         lookup: str = "",
     ) -> Move:  # fmt: skip
         atoms = {
-            name: Atom(extent, *((outside, inside) if into_scratch else (inside, outside)), pad, tab)
-            for name, (extent, outside, inside, pad, tab) in side.items()
+            name: Atom(extent, *((outside, inside) if into_scratch else (inside, outside)), *others)
+            for name, (extent, outside, inside, *others) in side.items()
         }
         if into_scratch:
             return Move(X, T, p.itemsize, atoms, tuple(windows), src_offset=offset, lookup=lookup)
@@ -1059,7 +1035,7 @@ def plan_batch(p: BatchProblem, *, tiles: Means | None = None) -> Plan:
     space, blocked = (p.steps, dst) if p.to_batch else (dst, p.steps)
     dims = len(p.block)
 
-    def atom(extent: int, space_step: int, blocked_step: int, pad: int = 0) -> Atom:
+    def atom(extent: int, space_step: int, blocked_step: int, pad: int) -> Atom:
         return Atom(extent, *((space_step, blocked_step) if p.to_batch else (blocked_step, space_step)), pad)
 
     pads = p.pads or (0,) * len(p.steps)

@@ -732,7 +732,7 @@ def depth_sizes(
         door.refuse(TypeError, f"{rule}, not {x.dtype}")
     # Without a word about the destination's lanes the words stay as they are.
     src_lanes = sizes["v"] if source.packed else 0
-    dst_lanes = (src_lanes if source.packed and out_format is None and lanes == 4 else lanes) if target.packed else 0
+    dst_lanes = (src_lanes if out_format is None and lanes == 4 else lanes) if target.packed else 0
     count = _channels(door, sizes, logical)
 
     area, divisor = prod(block), f"{door.caller.argument('block_size')} {show(block_size)}"
@@ -904,7 +904,7 @@ def _channels(door: Door, sizes: dict[str, int], channels: int | None) -> int:
         return outer * lanes
     if (words(channels, lanes) if lanes else channels) != (outer if lanes else 0):
         rule = f"channels {show(channels)} does not fill {outer} words of {lanes} lanes"
-        least = max(0, (outer - 1) * lanes + 1) if lanes and outer else 0
+        least = max(0, (outer - 1) * lanes + 1) if lanes else 0
         door.refuse(ValueError, f"{rule}: it must be from {least} to {outer * lanes}")
     return channels
 
@@ -1261,7 +1261,7 @@ def frame_settings(
     door = Door(name)
     rule = f"dtype must be int8, uint8, float32 or float16, not {show(dtype)}"
     try:
-        kept = np.dtype(dtype) if dtype is not None else None
+        kept = np.dtype(dtype)
     except Exception as error:
         door.refuse(TypeError, rule, error)
     if kept not in _FRAME_DTYPES:
@@ -1343,7 +1343,7 @@ def frame_margins(name: str, settings: FrameSettings, height: Any, width: Any) -
 def _frame_margins(door: Door, settings: FrameSettings, frame: tuple[int, int]) -> tuple[int, int]:
     if settings.size is None:
         divisors = [f"block_size {show(b)}" for b in settings.block]
-        _cut(door, frame, settings.block, [(0, 0)] * 2, ["height", "width"], divisors)
+        _cut(door, frame, settings.block, ((0, 0), (0, 0)), ("height", "width"), divisors)
         return 0, 0
     for axis, extent, canvas in zip("hw", frame, settings.size):
         if extent > canvas:
@@ -1400,14 +1400,13 @@ def post_settings(name: str, scale: Any, zero_point: Any, dtype: Any, *others: A
 def byte_dtype(name: str, dtype: Any) -> np.dtype:
     """Check a dtype that has to be one of 8 bits."""
     door = Door(name)
-    kept: np.dtype[Any] | None = None
-    cause = None
+    rule = f"dtype must be int8 or uint8, not {show(dtype)}"
     try:
-        kept = None if dtype is None else np.dtype(dtype)
+        kept: np.dtype[Any] = np.dtype(dtype)
     except Exception as error:
-        cause = error
-    if kept is None or kept not in (np.dtype(np.int8), np.dtype(np.uint8)):
-        door.refuse(TypeError, f"dtype must be int8 or uint8, not {show(dtype)}", cause)
+        door.refuse(TypeError, rule, error)
+    if kept not in (np.dtype(np.int8), np.dtype(np.uint8)):
+        door.refuse(TypeError, rule)
     return kept
 
 

@@ -1,9 +1,10 @@
 """A fixed list of calls, and digests of their plans: what is planned changes on purpose or not at all.
 
-    python tests/recorded_plans.py          record them anew in plans.json
+    python tests/recorded_plans.py          record them anew in plans.json and drawn_plans.json
 
 A plan that moves the same bytes more slowly is no wrong result, so no other test sees it. Calls are checked as a user's
-are, but nothing is run; plans are made for what each of `MEANS` can do, whatever this machine has.
+are, but nothing is run; plans are made for what each of `MEANS` can do, whatever this machine has. Then there are the
+problems of `drawn_problems.py`: no calls, but more, in sizes at the limits, and each for one instruction set.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+import drawn_problems
 import s2dq
 from s2dq import _validate
 from s2dq._layout import DepthProblem
@@ -20,6 +22,8 @@ from s2dq._plan import Means, plan_batch, plan_depth
 from s2dq.bench import cases
 
 FILE = Path(__file__).with_name("plans.json")
+DRAWN = Path(__file__).with_name("drawn_plans.json")  # a digest for each problem, in their order
+PER_LINE = 10
 MEANS = {  # of each instruction set, as `_kernels.tile_means()` has them
     "portable": None,
     "avx2": (False, False, False, True, False, True, False),
@@ -178,9 +182,22 @@ def recorded():
     return json.loads(FILE.read_text())
 
 
+def short_digest(plan):
+    """Of all that the kernels get, and of what a developer reads."""
+    table = np.array(plan.encode(), "<i8").tobytes()
+    return hashlib.sha256(table + str(plan).encode()).hexdigest()[:8]
+
+
+def recorded_drawn():
+    return json.loads(DRAWN.read_text())
+
+
 if __name__ == "__main__":
     lines = ",\n".join(
         f"{json.dumps(name)}: {json.dumps([digest(plan_of(problem, means)) for means in MEANS.values()])}"
         for name, problem in problems()
     )
     FILE.write_text(f"{{\n{lines}\n}}\n")
+    drawn = [short_digest(plan_of(*drawn_problems.drawn_problem(index))) for index in drawn_problems.INDICES]
+    lines = ",\n".join(json.dumps(drawn[start:start + PER_LINE])[1:-1] for start in range(0, len(drawn), PER_LINE))
+    DRAWN.write_text(f"[\n{lines}\n]\n")

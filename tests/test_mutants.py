@@ -41,6 +41,12 @@ def test_every_kind_of_change():
     assert changed_lines("if a:\n    f()") == {"if True:\n    f()", "if False:\n    f()", "if a:\n    pass"}
 
 
+def test_mutants_have_names_of_their_own():
+    names = [m.name for m in module().mutants_of("some.py", "y = 1 + 1\nz = 1 or 2\nif a:\n    z = 1 or 2\n")]
+    assert len(names) == len(set(names)) == 19
+    assert "some.py: 1 -> 2 in y = 1 + 1 (2)" in names and "some.py: 1 + 1 -> (1 - 1)" in names
+
+
 @pytest.mark.parametrize("file", module().TESTS)
 def test_mutants_of_the_package_are_python(file):
     mutants = module()

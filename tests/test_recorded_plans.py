@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from recorded_plans import MEANS, digest, plan_of, problem_of, problems, recorded
+from drawn_problems import INDICES, drawn_problem
+from recorded_plans import (
+    MEANS,
+    digest,
+    plan_of,
+    problem_of,
+    problems,
+    recorded,
+    recorded_drawn,
+    short_digest,
+)
 from s2dq import _kernels
 
 
@@ -24,6 +34,19 @@ def test_plans_are_the_recorded_ones():
             break
     assert not others, "planned in another way than recorded:\n" + "\n".join(others)
     assert not entries, "recorded, but not among the calls"
+
+
+def test_plans_of_drawn_problems_are_the_recorded_ones():
+    known = recorded_drawn()
+    others = []
+    for index, digest_then in zip(INDICES, known, strict=True):
+        problem, means = drawn_problem(index)
+        plan = plan_of(problem, means)
+        if short_digest(plan) != digest_then:
+            others.append(f"drawn problem {index}, with {means}:\n    {problem}\n    {str(plan):.2000}")
+        if len(others) == 3:
+            break
+    assert not others, "planned in another way than recorded:\n" + "\n".join(others)
 
 
 def test_instruction_sets_differ():

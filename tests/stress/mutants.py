@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -37,9 +38,10 @@ EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 TESTS = {
     "s2dq/_layout.py": ["worked_cases", "plan", "recorded_plans", "lookup"],
     "s2dq/_lookup.py": ["lookup", "recorded_plans", "preprocess"],
-    "s2dq/_plan.py": ["plan", "recorded_plans", "worked_cases"],
+    "s2dq/_plan.py": ["plan", "recorded_plans", "worked_cases", "tiles"],
     "s2dq/_tiles.py": ["recorded_plans", "plan", "worked_cases", "tiles"],
-    "s2dq/_validate.py": ["worked_cases", "contract", "arrays", "out", "bad_input", "preprocess", "postprocess"],
+    "s2dq/_validate.py": ["recorded_answers", "worked_cases", "contract", "arrays", "out", "bad_input",
+                          "preprocess", "postprocess"],
     "s2dq/operators.py": ["worked_cases", "arrays", "memo", "bad_input"],
     "s2dq/preprocess.py": ["preprocess", "postprocess"],
     "s2dq/quantized.py": ["quantized"],
@@ -48,7 +50,8 @@ COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
-SYMMETRIC = {"max", "min", "gcd", "lcm"}  # functions to which the order of arguments means nothing
+# Functions to which the order of the first two arguments means nothing.
+SYMMETRIC = {"max", "min", "gcd", "lcm", "np.array_equal", "np.maximum", "np.minimum", "np.shares_memory"}
 ARITHMETIC = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
@@ -63,11 +66,13 @@ class Mutant(NamedTuple):
     start: int
     before: str
     after: str
+    where: str = ""  # its line, and which one there, as far as other mutants of the file change the same words
 
     @property
     def name(self):
-        """The same after edits elsewhere in the file, but for twins."""
-        return f"{self.file}: {' '.join(self.before.split())} -> {' '.join(self.after.split())}"
+        """Its own, and the same after edits elsewhere in the file, but for new twins."""
+        change = f"{' '.join(self.before.split())} -> {' '.join(self.after.split())}"
+        return f"{self.file}: {change}" + (f" in {self.where}" if self.where else "")
 
     def applied(self, text):
         return text[: self.start] + self.after + text[self.start + len(self.before):]
@@ -176,7 +181,20 @@ def mutants_of(file, text):
     for node in walk(ast.parse(text)):
         found += [mutant(node, new) for new in changes(node)]
         found += [mutant(test, ast.Constant(value)) for test in conditions(node) for value in (True, False)]
-    return sorted({m for m in found if m and m.after != m.before}, key=lambda m: (m.start, m.after))
+    found = sorted({m for m in found if m and m.after != m.before}, key=lambda m: (m.start, m.after))
+    found = told_apart(found, lambda m, k: lines[m.line - 1].strip())
+    return told_apart(found, lambda m, k: f"{m.where} ({k})")
+
+
+def told_apart(mutants, words):
+    """The same mutants, `words` of the mutant and its number added to those of one name."""
+    counts = Counter(m.name for m in mutants)
+    numbers = Counter()
+    apart = []
+    for m in mutants:
+        numbers[m.name] += 1
+        apart.append(m._replace(where=words(m, numbers[m.name])) if counts[m.name] > 1 else m)
+    return apart
 
 
 def text_of(file):
