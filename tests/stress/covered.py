@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-# Percent of the lines, of the whole suite. What was measured is in README.md beside this file.
-FLOORS = {"Python": 97.0, "Cython": 97.0}
+# Percent of the lines, of the whole suite, below what README.md beside this file says was measured.
+FLOORS = {"Python": 98.5, "Cython": 96.5}
 
 
 class File(NamedTuple):
