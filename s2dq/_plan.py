@@ -935,10 +935,13 @@ def _scratch_moves(inner: DepthProblem, tiles: Means | None, base: int, dst_offs
     for segment in plan.segments:
         # Rows of a chain lie in the source; those of padding alone among the fill values.
         moving = (X,) if any(box.target == T for box in segment.boxes) else (X, F)
-        for turn in product(*(range(axis.extent) for axis in segment.rows)):
-            src = sum(i * axis.src for i, axis in zip(turn, segment.rows))
-            dst = sum(i * axis.dst for i, axis in zip(turn, segment.rows))
-            for box in segment.boxes:
+        rows, boxes = segment
+        if len(boxes) == 1:  # nothing waits for another box: its rows are loops of its own
+            rows, boxes = (), (boxes[0]._replace(axes=(*rows, *boxes[0].axes)),)
+        for turn in product(*(range(axis.extent) for axis in rows)):
+            src = sum(i * axis.src for i, axis in zip(turn, rows))
+            dst = sum(i * axis.dst for i, axis in zip(turn, rows))
+            for box in boxes:
                 src_offset = box.src_offset + (src if box.source in moving else base if box.source == T else 0)
                 moves.append(box._replace(
                     source=T if box.source == X else box.source, src_offset=src_offset,

@@ -177,7 +177,7 @@ def pack_vect_c(x: ArrayLike, data_format: str = "NCHW", *, vect: int = 4, pad_v
     >>> reference.pack_vect_c(np.arange(1, 4).reshape(1, 3, 1, 1)).ravel()
     array([1, 2, 3, 0])
     """
-    return _pack(_channels_last(np.asarray(x), data_format, None), vect, pad_value)
+    return _pack(_channels_last(np.asarray(x), data_format, None), operator.index(vect), pad_value)
 
 
 def unpack_vect_c(x: ArrayLike, data_format: str = "NCHW", *, channels: int | None = None) -> np.ndarray:
@@ -359,7 +359,7 @@ def _lanes(x: np.ndarray, data_format: str, out_format: str | None, vect: int) -
     """Lanes of a packed result: a packed source keeps its own unless the caller says otherwise."""
     if data_format == "NCHW_VECT_C" and out_format is None and vect == 4:
         return int(x.shape[-1])
-    return vect
+    return operator.index(vect)
 
 
 def _channels_last(x: np.ndarray, data_format: str, channels: int | None) -> np.ndarray:

@@ -880,3 +880,15 @@ def race_for_the_arguments():
 
 def test_parameter_arrays_that_another_thread_changes():
     assert run_child(race_for_the_arguments).split() == ["refused", "right"]
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint64], ids=lambda kind: kind.__name__)
+def test_arguments_of_numpys_integers(kind):
+    """No step of a computation wraps or overflows in their width."""
+    x = np.arange(96, dtype=np.int8).reshape(1, 24, 2, 2)
+    margins = np.array([[1, 1], [2, 0]], kind)
+    for module in (s2dq, reference):
+        np.testing.assert_array_equal(module.pack_vect_c(x, vect=kind(16)), module.pack_vect_c(x, vect=16))
+        packed = module.space_to_depth(x, kind(2), "NCHW", out_format="NCHW_VECT_C", vect=kind(4), paddings=margins)
+        expected = module.space_to_depth(x, 2, "NCHW", out_format="NCHW_VECT_C", vect=4, paddings=[[1, 1], [2, 0]])
+        np.testing.assert_array_equal(packed, expected, strict=True)
