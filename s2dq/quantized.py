@@ -507,7 +507,6 @@ def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Paramet
     _kernels.run(program, x, out, fill, _kernels.Lookups(program, fill, *lookup), num_threads)
 
 
-
 _SHORT_RUN = 64  # elements; shorter runs with the same parameters are taken together, each element with its own
 _SPREAD = 512  # elements that have their own parameters are taken so many at a time
 _MOST = 1 << 16  # copies of parameters

@@ -437,11 +437,14 @@ def test_networks_of_random_transposes(rng):
     assert networks > 15
 
 
-@pytest.mark.parametrize(("height", "width"), [(8, 8), (7, 64), (17, 24), (16, 40)])
+@pytest.mark.parametrize("beyond", [0, 5])
+@pytest.mark.parametrize(("height", "width"), [(8, 8), (7, 64), (17, 24), (16, 40), (9, 16), (20, 32), (11, 64)])
 @pytest.mark.parametrize("itemsize", [1, 2, 4, 8])
-def test_transposes_begin_anywhere(rng, itemsize, height, width):
-    """At every distance from a cache line, and nothing is written before or behind them."""
-    x = rng.integers(0, 256, (2, height, width, 64 * itemsize), np.uint8).view(f"u{itemsize}")
+def test_transposes_begin_anywhere(rng, itemsize, height, width, beyond):
+    """At every distance from a cache line, and nothing is written before or behind them. Rows of a crop go on behind
+    each other in the result alone."""
+    frame = rng.integers(0, 256, (2, height, width + beyond, 64 * itemsize), np.uint8)
+    x = frame.view(f"u{itemsize}")[:, :, :width]
     expected = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
     memory = np.empty(expected.nbytes + 192, np.uint8)
     for start in range(64, 128, itemsize):

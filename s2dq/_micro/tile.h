@@ -142,16 +142,18 @@ typedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq
 #define S2DQ_NET_TURNS 8 /* turns from which one more is worth stores within lines */
 
 /* As the runner, whose loops are these, but stores lie within lines where all runs begin at the same distance from one:
- * one loop goes on from there, behind a turn at its start. */
+ * one loop goes on from there, behind a turn at its start. That has to be the loop along the axis of the runs: another
+ * one may go on behind them in the result, but from elsewhere in the source. */
 static inline void s2dq_network_in_lines(s2dq_network_runner runner, uint8_t *dst, const uint8_t *src,
                                          const s2dq_network *net, const s2dq_axis *loops)
 {
     const int64_t width = net->run < S2DQ_LINE ? net->run : S2DQ_LINE, lead = -(int64_t)(uintptr_t)dst & (width - 1);
     s2dq_axis moved[S2DQ_TILE_LOOPS];
+    const int64_t apart = net->unit ? net->run / net->unit * net->step : 0; /* runs, in the source */
     int along = -1, possible = lead && net->unit && lead % net->unit == 0;
     for (int k = 0; k < S2DQ_TILE_LOOPS; k++) {
         moved[k] = loops[k];
-        if (along < 0 && loops[k].dst == net->run && loops[k].extent >= S2DQ_NET_TURNS)
+        if (along < 0 && loops[k].dst == net->run && loops[k].src == apart && loops[k].extent >= S2DQ_NET_TURNS)
             along = k;
         else if (loops[k].extent > 1 && (loops[k].dst | loops[k].dst_back) & (width - 1))
             possible = 0;
