@@ -199,19 +199,23 @@ static void draw_bytes(void)
 }
 
 /* Loops that store nothing twice, but for turns that go back, and the pieces of the destination. In half of the cases
- * the innermost loop stores each piece right behind that of the turn before. */
+ * the innermost loop stores each run of a few pieces right behind that of the turn before. */
 static void draw_loops(int64_t *at, int pieces, int width)
 {
     const int adjacent = one_in(2), gap = one_in(2) ? 0 : (int)between(1, 9);
+    int run = adjacent ? (int)between(1, 4) : 1; /* pieces */
+    while (pieces % run) run--;
+    const int64_t step = run * width;
     memset(loops, 0, sizeof loops);
     loops[2].extent = between(1, 19);
-    loops[2].dst = width;
+    loops[2].dst = step;
     loops[2].src = between(-150, 150);
     if (loops[2].extent > 1 && one_in(2)) loops[2].src_back = between(-100, 100);
-    if (loops[2].extent > 1 && one_in(2)) loops[2].dst_back = between(0, width - 1);
-    const int64_t pitch = adjacent ? loops[2].extent * width + gap : width + gap;
-    int64_t span = pieces * pitch;
-    draw_destination(at, pieces, pitch);
+    if (loops[2].extent > 1 && one_in(2)) loops[2].dst_back = between(0, step - 1);
+    const int64_t pitch = adjacent ? loops[2].extent * step + gap : step + gap;
+    int64_t span = pieces / run * pitch;
+    draw_destination(at, pieces / run, pitch);
+    for (int piece = pieces - 1; piece > 0; piece--) at[piece] = at[piece / run] + piece % run * width;
     for (int k = S2DQ_TILE_LOOPS - 1 - adjacent; k >= 0; k--) {
         const int64_t extent = one_in(3) ? between(1, 19) : between(1, 5);
         memset(&loops[k], 0, sizeof loops[k]);

@@ -9,25 +9,31 @@
 
 #if defined(S2DQ_X86)
 
-#define S2DQ_512_ALIGN_TURNS 5 /* turns from which a run of lines is worth its two ends */
+#define S2DQ_512_ALIGN_PIECES 5 /* from which a run of lines is worth its two ends */
 
-/* Runs of lines that grow side by side, `pieces` registers of each in a step. */
+/* Runs of lines that grow side by side, `pieces` registers of each in a step; halves of registers all begin at the same
+ * distance from a line, and the first run speaks for all. */
 typedef struct {
     __m512i before[2 * S2DQ_REGISTERS]; /* the registers of the last step */
-    __m512i turn;                       /* makes a line of two registers */
-    int started;                        /* bytes of the first line that lie before the result */
+    __m512i turn[S2DQ_REGISTERS];       /* of each run: makes a line of two registers */
+    int started[S2DQ_REGISTERS];        /* bytes of its first line that lie before the result */
     uint8_t *end;                       /* the position of the next step, if it goes on; NULL: nothing waits */
 } s2dq_512_ends;
 
+/* Which run a register belongs to, as far as lines go. */
+S2DQ_512_INLINE int s2dq_512_run_of(int k, int pieces, int stores) { return stores > 1 ? 0 : k / pieces; }
+
 /* Store what waits for its rest. */
-S2DQ_512_INLINE void s2dq_512_end_lines(s2dq_512_ends *ends, const int64_t *at, int registers, int pieces)
+S2DQ_512_INLINE void s2dq_512_end_lines(s2dq_512_ends *ends, const int64_t *at, int registers, int pieces, int stores)
 {
-    if (ends->end && ends->started) {
+    if (ends->end) {
 #pragma GCC unroll 8
         for (int k = 0; k < registers; k += pieces) {
+            const int run = s2dq_512_run_of(k, pieces, stores), started = ends->started[run];
             const __m512i last = ends->before[k + pieces - 1];
-            _mm512_mask_storeu_epi8(ends->end + at[k] - ends->started, ~0ULL >> (S2DQ_REGISTER_BYTES - ends->started),
-                                    _mm512_permutex2var_epi8(last, ends->turn, last));
+            if (started)
+                _mm512_mask_storeu_epi8(ends->end + at[k] - started, ~0ULL >> (S2DQ_REGISTER_BYTES - started),
+                                        _mm512_permutex2var_epi8(last, ends->turn[run], last));
         }
     }
     ends->end = NULL;
@@ -35,18 +41,23 @@ S2DQ_512_INLINE void s2dq_512_end_lines(s2dq_512_ends *ends, const int64_t *at, 
 
 /* Whether the lines begin anew at `dst`; those that wait are stored then. */
 S2DQ_512_INLINE int s2dq_512_begin_lines(s2dq_512_ends *ends, uint8_t *dst, const int64_t *at, int registers,
-                                         int pieces)
+                                         int pieces, int stores)
 {
     if (dst == ends->end) return 0;
-    s2dq_512_end_lines(ends, at, registers, pieces);
-    ends->started = (int)((uintptr_t)(dst + at[0]) & (S2DQ_REGISTER_BYTES - 1));
-    ends->turn = _mm512_add_epi8(_mm512_loadu_si512(s2dq_512_places),
-                                 _mm512_set1_epi8((char)(S2DQ_REGISTER_BYTES - ends->started)));
+    s2dq_512_end_lines(ends, at, registers, pieces, stores);
+    const __m512i places = _mm512_loadu_si512(s2dq_512_places);
+#pragma GCC unroll 4
+    for (int run = 0; run < S2DQ_REGISTERS; run++) {
+        const int k = run * pieces;
+        if (run > s2dq_512_run_of(registers - 1, pieces, stores)) break;
+        ends->started[run] = (int)((uintptr_t)(dst + at[k]) & (S2DQ_REGISTER_BYTES - 1));
+        ends->turn[run] =
+            _mm512_add_epi8(places, _mm512_set1_epi8((char)(S2DQ_REGISTER_BYTES - ends->started[run])));
+    }
     return 1;
 }
 
-/* As s2dq_512_run, for full pieces at the same distance from a line, in runs that the innermost loop makes longer;
- * those of 32 bytes two turns at a time. `past`: lines go past the caches. */
+/* As s2dq_512_run, for full pieces in runs that the innermost loop makes longer; those of 32 bytes two turns at a time. `past`: lines go past the caches. */
 S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                     const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
                                     int inputs, int loads, int outputs, int stores, int pieces, int way, int fills,
@@ -76,7 +87,7 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
                 fetch = ahead.fetch[state], around = ahead.around[state];
             }
             /* From there on the loop goes on without a gap. */
-            int begins = left > single && s2dq_512_begin_lines(&ends, d, dst_at, registers, pieces);
+            int begins = left > single && s2dq_512_begin_lines(&ends, d, dst_at, registers, pieces, stores);
             for (; left > single; left -= stores) {
                 __m512i in[S2DQ_REGISTERS], next[S2DQ_REGISTERS], made[2 * S2DQ_REGISTERS];
                 if (loads <= 2 && far) {
@@ -95,11 +106,12 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
                 }
 #pragma GCC unroll 8
                 for (int k = 0; k < registers; k++) {
+                    const int run = s2dq_512_run_of(k, pieces, stores);
                     const __m512i before = k % pieces ? made[k - 1] : ends.before[k + pieces - 1];
-                    const __m512i line = _mm512_permutex2var_epi8(before, ends.turn, made[k]);
-                    uint8_t *at = d + dst_at[k] - ends.started;
+                    const __m512i line = _mm512_permutex2var_epi8(before, ends.turn[run], made[k]);
+                    uint8_t *at = d + dst_at[k] - ends.started[run];
                     if (begins && k % pieces == 0)
-                        _mm512_mask_storeu_epi8(at, ~0ULL << ends.started, line);
+                        _mm512_mask_storeu_epi8(at, ~0ULL << ends.started[run], line);
                     else if (past)
                         _mm512_stream_si512((__m512i *)at, line);
                     else
@@ -114,7 +126,7 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
             }
             for (; left > 0; left--) { /* turns that nothing goes on from */
                 __m512i in[S2DQ_REGISTERS];
-                s2dq_512_end_lines(&ends, dst_at, registers, pieces);
+                s2dq_512_end_lines(&ends, dst_at, registers, pieces, stores);
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
                 s2dq_512_read(in, s, src_at, inputs, loads);
 #pragma GCC unroll 4
@@ -126,7 +138,7 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
             }
         }
     }
-    s2dq_512_end_lines(&ends, dst_at, registers, pieces);
+    s2dq_512_end_lines(&ends, dst_at, registers, pieces, stores);
     if (past) _mm_sfence(); /* before other threads look */
 }
 
@@ -212,7 +224,8 @@ static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
     const uint64_t full = ~0ULL >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
     if (tile->runs == 0 || tile->stores > 2 || (tile->stores == 2 && tile->run_pieces != 1)) return NULL;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
-        if (tile->dst_mask[k] != full || (tile->dst[k] - tile->dst[0]) % S2DQ_REGISTER_BYTES) return NULL;
+        if (tile->dst_mask[k] != full || (tile->stores == 2 && (tile->dst[k] - tile->dst[0]) % S2DQ_REGISTER_BYTES))
+            return NULL;
     if (tile->mapped && tile->fills) return NULL;
     if (tile->inputs > tile->outputs && tile->run_pieces > 1 && !tile->past) return NULL;
     const int apart = tile->mapped && tile->apart;
@@ -230,10 +243,14 @@ static int s2dq_512_aligns(const uint8_t *dst, const s2dq_tile *tile, const s2dq
 {
     const s2dq_axis *inner = &loops[2], *middle = &loops[1];
     const int64_t step = tile->run_pieces * S2DQ_REGISTER_BYTES / tile->stores;
-    if (((uintptr_t)(dst + tile->dst[0]) & (S2DQ_REGISTER_BYTES - 1)) == 0 || inner->dst != step) return 0;
-    if (inner->extent >= S2DQ_512_ALIGN_TURNS) return 1;
-    return !inner->dst_back && inner->extent % tile->stores == 0 && middle->dst == inner->extent * step &&
-           inner->extent * middle->extent >= S2DQ_512_ALIGN_TURNS;
+    if (inner->dst != step) return 0;
+    if ((inner->extent - (inner->dst_back != 0)) * tile->run_pieces < S2DQ_512_ALIGN_PIECES &&
+        (inner->dst_back || inner->extent % tile->stores || middle->dst != inner->extent * step ||
+         inner->extent * middle->extent * tile->run_pieces < S2DQ_512_ALIGN_PIECES))
+        return 0;
+    uint64_t off = 0; /* distances from a line */
+    for (int k = 0; k < tile->outputs * tile->stores; k += (int)tile->run_pieces) off |= (uintptr_t)(dst + tile->dst[k]);
+    return off % S2DQ_REGISTER_BYTES != 0;
 }
 
 #endif
