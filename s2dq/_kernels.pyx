@@ -492,8 +492,7 @@ cdef class Program:
                     self._reach(segment, box)
                 if box.target == BUFFER_Y:
                     segment.row_bytes += size
-                else:
-                    segment.chained = 1
+            segment.chained = segment.boxes > 1
             self.nbytes += segment.rows * segment.row_bytes
         if self.low > self.high:  # it reads nothing
             self.low = self.high = 0

@@ -52,8 +52,8 @@ _STREAM_BYTES = ((10 << 20, 3 << 10), (24 << 20, 1 << 11))
 _PAGE_BYTES = 4096
 _SHORT_STREAMS = {2: (1, 2, 4, 8), 8: (1, 2)}  # so many of such elements, in rows of less than a vector
 _WIDE_BYTES = 192  # granules of at least this are copied as they are
+_FAR_BYTES = 1 << 21  # a result beyond the caches of a core, where whole lines are so from _RUN_BYTES on
 _RUN_BYTES, _NEAR_BYTES = 128, 1 << 14  # runs of at least this are worth an order, lines within this are still near
-_FAR_BYTES = 1 << 21  # a result beyond the caches of a core
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
@@ -522,6 +522,12 @@ def by_table(box: Box) -> Iterator[Box]:
     yield box
 
 
+def lengthens_runs(box: Box, means: Means) -> bool:
+    """Whether tiles write more than a granule in one run."""
+    found = tile_of(box.axes, box.width, box.pattern, means.networks)
+    return found is not None and found[0].dst.runs()[0] == 1 and found[0].nbytes > box.width
+
+
 def is_run(box: Box) -> bool:
     """Whether bytes that lie one after the other go through one table."""
     return bool(box.lookup) and box.width >= LINE and not any(axis.tab for axis in box.axes)
@@ -543,7 +549,9 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
         size = box.width * prod(axis.extent for axis in box.axes)
         plain = not box.lookup and len(box.pattern) == 1
         scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES
-        wide = box.width >= _WIDE_BYTES or (size >= _FAR_BYTES and leaves_gaps(box))
+        lines = box.width % LINE == 0 and not lengthens_runs(box, tiles)
+        far = nbytes >= _FAR_BYTES and (lines or leaves_gaps(box))
+        wide = box.width >= (_RUN_BYTES if far else _WIDE_BYTES)
         if plain and (wide or scrap or (tiles.short_rows and in_short_rows(box))):
             segments.append(segment_of(box))
         elif tiles.maps and is_run(box):
@@ -617,7 +625,7 @@ def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
     move = _depth_move(problem)
     if move:
         return direct(move, tiles, prod(problem.dst_shape) * problem.itemsize)
-    return (_depth_pattern(problem, tiles) if tiles else None) or _depth_chain(problem)
+    return (_depth_pattern(problem, tiles) if tiles else None) or _depth_chain(problem, tiles)
 
 
 def _deep_digits(p: DepthProblem) -> tuple[list[tuple[str, int]], dict[str, int]]:
@@ -810,7 +818,7 @@ def lane_offset(steps: dict[str, int], channel: int, lanes: int) -> int:
     return channel // lanes * steps["cb"] + channel % lanes * steps["v"]
 
 
-def _depth_chain(p: DepthProblem) -> Plan:
+def _depth_chain(p: DepthProblem, tiles: Means | None) -> Plan:
     """The operator as two moves through a scratch row that holds the deep channels unpacked.
 
     A row is one n, some hb, and as many wb as fit in the scratch; space -> scratch -> packed block tensor, or back.
@@ -843,12 +851,22 @@ def _depth_chain(p: DepthProblem) -> Plan:
             src_offset = tall.start * src_h + start * src_w
             dst_offset = tall.start * dst_h + start * dst_w
             gather, scatter = _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset)
-            boxes = tuple(
-                box._replace(axes=loop_order(box.axes)) for move in (gather, scatter) for box in boxes_of(move)
-            )
+            boxes = (*_chained_boxes(gather, tiles), *_chained_boxes(scatter, tiles))
             segments.append(Segment(tuple(axis for axis in rows if axis.extent != 1), boxes))
             sizes.append(deep * high * size * p.itemsize)
     return Plan(tuple(segments), max(sizes))
+
+
+def _chained_boxes(move: Move, tiles: Means | None) -> Iterator[Box]:
+    """The boxes of a move to or from scratch, where no box has rows of its own."""
+    tiles = tiles and tiles.for_lookup(move.lookup)
+    if not tiles or move.lookup:
+        for box in boxes_of(move):
+            yield box._replace(axes=loop_order(box.axes))
+        return
+    for rows, boxes in direct(move, tiles._replace(streams=False), 0).segments:
+        for box in boxes:
+            yield box._replace(axes=(*rows, *box.axes))
 
 
 def _splits_planes(p: DepthProblem) -> bool:
