@@ -38,6 +38,8 @@ _SHUFFLE = 0.1
 
 # How much an inner sweep may touch before lines used in part drop to the next cache, and what a line costs from there.
 _CACHES = ((24 << 10, 2.0), (640 << 10, 8.0))
+# The same for lines of which the neighbour was not used, for they are fetched in pairs.
+_NEIGHBOURS = ((24 << 10, 4.0), (640 << 10, 14.0))
 # Lines at a distance of whole pages share a set of the nearest cache; more of them than it keeps push each other out,
 # which costs the source less than the destination.
 _PAGE, _WAYS, _CONFLICT = 4096, 8, {1: 9.0, 2: 18.0}
@@ -540,7 +542,9 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
                 continue
             if step < LINE:
                 cost += price(_CACHES, inside) * total * lines[side] * (1 - step / LINE)
-            elif step == LINE and side == 2 and isinstance(tile, Network):
+            if step < 2 * LINE:
+                cost += price(_NEIGHBOURS, inside) * total * lines[side] * (1 - max(step, LINE) / (2 * LINE))
+            if step == LINE and side == 2 and isinstance(tile, Network):
                 cost += price(_CACHES, inside) * total * lines[side] * _SPLIT
             footprint[side] *= max(1.0, loop.extent * min(1.0, step / LINE))
             if step <= sweep[side] + LINE:
