@@ -47,8 +47,15 @@ _PAGE, _WAYS, _CONFLICT = 4096, 8, {1: 9.0, 2: 18.0}
 _LEAPS = ((24 << 10, 1.0), (640 << 10, 6.0))
 _STREAMS, _FORESEEN = ((0, 64), (640 << 10, 8)), 0.25
 
+# Behind the end of a run lines are fetched that are read much later, where the run goes on: what that costs a run, by
+# what is touched meanwhile.
+_WASTED = ((640 << 10, 60.0),)
+
 # Part of a line's price where a network writes it in two halves, as results seldom begin at a line.
 _SPLIT = 0.5
+
+# What is left over when an axis is run in blocks is a pass of its own, and touches lines again.
+_LEFT = 2.0
 
 # Extents worth trying for an axis that a tile takes a part of.
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 21, 24, 32, 40, 42, 48, 64, 80, 85, 96, 128, 160, 192, 256)
@@ -490,6 +497,7 @@ def order_loops(loops: list[Loop], tile: Tile | Network) -> list[Loop]:
             outer = Loop(Axis(whole, src * block, dst * block), loop.of, loop.count * block)
             inner = Loop(Axis(block, src, dst), loop.of, loop.count)
             order, blocked = cheapest_order([*loops[:k], outer, inner, *loops[k + 1:]], tile)
+            blocked += _LEFT * cost * (1 - whole * block / loop.axis.extent)
             if blocked < 0.8 * cost:
                 best, cost = order, blocked
     return best
@@ -517,8 +525,9 @@ def restarts(loops: tuple[Loop, ...]) -> float:
 def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
     """Cycles spent waiting for memory.
 
-    Three things wait: lines that leave the cache before their rest is used; lines that push each other out of a set
-    of the cache; and leaps that no prefetch foresees. A few streams that each go on where they stopped are foreseen.
+    Four things wait: lines that leave the cache before their rest, or their neighbours, are used; lines that push each
+    other out of a set of the cache; leaps that no prefetch foresees; and lines that one foresaw too early. A few streams
+    that each go on where they stopped are foreseen.
     """
     cost = 0.0
     total = prod(loop.axis.extent for loop in loops)
@@ -533,6 +542,7 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
     streams = {1: 1, 2: 1}
     runs = {number: run_count(side) for number, side in sides.items()}
     leaps = {1: 0.0, 2: 0.0}
+    ends = {1: 0, 2: 0}  # of runs, where a leap follows
     turns = total
     for loop, _, _ in reversed(loops):
         inside = footprint[1] + footprint[2]
@@ -551,8 +561,10 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
                 if streams[side] * runs[side] <= foreseen:
                     leaps[side] *= _FORESEEN
                 sweep[side] = step * (loop.extent - 1) + sweep[side]
+                cost += price(_WASTED, inside) * ends[side]
             else:
                 leaps[side] += turns * lines[side]
+                ends[side] = ends[side] or turns * runs[side]
                 streams[side] *= loop.extent
             if step % _PAGE == 0:
                 ways[side] *= loop.extent
