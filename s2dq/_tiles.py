@@ -526,8 +526,8 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
     """Cycles spent waiting for memory.
 
     Four things wait: lines that leave the cache before their rest, or their neighbours, are used; lines that push each
-    other out of a set of the cache; leaps that no prefetch foresees; and lines that one foresaw too early. A few streams
-    that each go on where they stopped are foreseen.
+    other out of a set of the cache; leaps that no prefetch foresees; and lines that one foresaw too early. A few
+    streams that each go on where they stopped are foreseen.
     """
     cost = 0.0
     total = prod(loop.axis.extent for loop in loops)
