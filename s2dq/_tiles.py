@@ -54,6 +54,9 @@ _WASTED = ((640 << 10, 60.0),)
 # Part of a line's price where a network writes it in two halves, as results seldom begin at a line.
 _SPLIT = 0.5
 
+# Results of so many bytes wait for their lines: a store across two of them waits for both.
+_ACROSS = (1 << 20, 12 << 20)
+
 # What is left over when an axis is run in blocks is a pass of its own, and touches lines again.
 _LEFT = 2.0
 
@@ -642,9 +645,24 @@ def tile_of(
         if transposed and transposed.cost < shape.cost:
             network = build_network(every, transposed)
             return network, tuple(order_loops(loops_of(every, transposed.counts), network))
-    tile = build(bytes_of(every, shape.counts, pattern), shape.load, shape.store, mapped and apart)
+    pairs = bytes_of(every, shape.counts, pattern)
+    tile = build(pairs, shape.load, shape.store, mapped and apart)
     assert tile, "a shape is one that registers suffice for"
-    return tile, tuple(order_loops(loops_of(every, shape.counts), tile))
+    loops = order_loops(loops_of(every, shape.counts), tile)
+    if len(pattern) == 1 and not mapped and stores_across(tile, loops):
+        tile = build(pairs, shape.load, 16) or tile
+        loops = order_loops(loops_of(every, shape.counts), tile)
+    return tile, tuple(loops)
+
+
+def stores_across(tile: Tile, loops: list[Loop]) -> bool:
+    """Whether whole registers are stored across lines wherever the result does not begin at one: nothing stores whole
+    lines of runs that the innermost loop does not make longer. Pieces of 16 bytes are seldom across two lines."""
+    runs, pieces = tile.dst.runs()
+    grows = runs and loops and loops[-1].axis.dst == pieces * tile.dst.width
+    whole = tile.dst.width == REGISTER and all(mask == (1 << REGISTER) - 1 for mask in tile.dst.masks)
+    least, most = _ACROSS
+    return whole and not grows and least <= tile.nbytes * prod(loop.axis.extent for loop in loops) < most
 
 
 # ---------------------------------------------------------------------------------------------------- networks
