@@ -522,10 +522,15 @@ def by_table(box: Box) -> Iterator[Box]:
     yield box
 
 
-def lengthens_runs(box: Box, means: Means) -> bool:
-    """Whether tiles write more than a granule in one run."""
+def is_far_run(box: Box, means: Means) -> bool:
+    """Whether granules are better copied as they are where the result is beyond the caches of a core: those that leave
+    gaps, and whole lines where tiles write no more than a granule in one run."""
+    if leaves_gaps(box):
+        return True
+    if box.width < _RUN_BYTES or box.width % LINE:
+        return False
     found = tile_of(box.axes, box.width, box.pattern, means.networks)
-    return found is not None and found[0].dst.runs()[0] == 1 and found[0].nbytes > box.width
+    return found is None or found[0].dst.runs()[0] != 1 or found[0].nbytes <= box.width
 
 
 def is_run(box: Box) -> bool:
@@ -549,9 +554,7 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
         size = box.width * prod(axis.extent for axis in box.axes)
         plain = not box.lookup and len(box.pattern) == 1
         scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES
-        lines = box.width % LINE == 0 and not lengthens_runs(box, tiles)
-        far = nbytes >= _FAR_BYTES and (lines or leaves_gaps(box))
-        wide = box.width >= (_RUN_BYTES if far else _WIDE_BYTES)
+        wide = box.width >= _WIDE_BYTES or (nbytes >= _FAR_BYTES and is_far_run(box, tiles))
         if plain and (wide or scrap or (tiles.short_rows and in_short_rows(box))):
             segments.append(segment_of(box))
         elif tiles.maps and is_run(box):

@@ -86,6 +86,10 @@ class Side(NamedTuple):
     def registers(self) -> int:
         return -(-len(self.offsets) * self.width // REGISTER)
 
+    def is_whole(self) -> bool:
+        """Whether every piece is a register, and full."""
+        return self.width == REGISTER and all(mask == (1 << REGISTER) - 1 for mask in self.masks)
+
     def runs(self) -> tuple[int, int]:
         """``(runs, pieces in each)``, or zeros where runs differ."""
         starts = [
@@ -136,8 +140,7 @@ class Tile(NamedTuple):
         runs, pieces = side.runs()
         return (
             runs > 0
-            and side.width == REGISTER
-            and all(mask == (1 << REGISTER) - 1 for mask in side.masks)
+            and side.is_whole()
             and all((offset - side.offsets[0]) % LINE == 0 for offset in side.offsets)
             and loop.dst == pieces * REGISTER
         )
@@ -659,10 +662,9 @@ def stores_across(tile: Tile, loops: list[Loop]) -> bool:
     """Whether whole registers are stored across lines wherever the result does not begin at one: nothing stores whole
     lines of runs that the innermost loop does not make longer. Pieces of 16 bytes are seldom across two lines."""
     runs, pieces = tile.dst.runs()
-    grows = runs and loops and loops[-1].axis.dst == pieces * tile.dst.width
-    whole = tile.dst.width == REGISTER and all(mask == (1 << REGISTER) - 1 for mask in tile.dst.masks)
+    grows = runs > 0 and loops and loops[-1].axis.dst == pieces * tile.dst.width
     least, most = _ACROSS
-    return whole and not grows and least <= tile.nbytes * prod(loop.axis.extent for loop in loops) < most
+    return tile.dst.is_whole() and not grows and least <= tile.nbytes * prod(loop.axis.extent for loop in loops) < most
 
 
 # ---------------------------------------------------------------------------------------------------- networks
