@@ -362,7 +362,7 @@ cdef struct Box:
     int64_t low, high            # what a tile reads, seen from its position
 
 cdef struct Segment:
-    int row_axes, boxes, chained
+    int row_axes, boxes
     int64_t rows                 # how many
     int64_t row_bytes            # written by one row
     int64_t task_rows            # filled in by `run`, in its own copy
@@ -492,7 +492,6 @@ cdef class Program:
                     self._reach(segment, box)
                 if box.target == BUFFER_Y:
                     segment.row_bytes += size
-            segment.chained = segment.boxes > 1
             self.nbytes += segment.rows * segment.row_bytes
         if self.low > self.high:  # it reads nothing
             self.low = self.high = 0
@@ -826,7 +825,7 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
     cdef const uint8_t *source = buffers.x if box.source == BUFFER_X else buffers.fill
 
     if inner < 0:  # a single row
-        if segment.chained:
+        if segment.boxes > 1:
             run_row(segment, buffers, scratch, 0, 0)
         else:
             run_box(box, buffers, NULL, source + box.src_offset, buffers.y + box.dst_offset,
@@ -839,14 +838,14 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
         src += index[k] * axes[k].src
         dst += index[k] * axes[k].dst
         tab += index[k] * axes[k].tab
-    if not segment.chained:
+    if segment.boxes == 1:
         loops[0] = axes[inner]
         for k in range(box.count):
             loops[k + 1] = box.axes[k]
     row = first
     while True:
         strip = min(axes[inner].extent - index[inner], last - row)
-        if segment.chained:
+        if segment.boxes > 1:
             for k in range(strip):
                 run_row(segment, buffers, scratch, src + k * axes[inner].src, dst + k * axes[inner].dst)
         else:

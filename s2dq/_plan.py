@@ -26,7 +26,7 @@ from math import prod
 from typing import NamedTuple
 
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
-from s2dq._tiles import LINE, TABLE, TILE, Axis, Entry, Network, Pattern, Tile, tile_of
+from s2dq._tiles import LINE, TABLE, TILE, Axis, Entry, Loop, Network, Pattern, Tile, tile_of
 
 # Buffers a box reads or writes. X is the source and Y the result; T is a scratch row of the running thread;
 # F holds fill values: the lane element first, then one pad element or one per channel.
@@ -417,11 +417,15 @@ def fits_tiles(box: Box) -> bool:
     return tile_of(box.axes, box.width, box.pattern, mapped=box.lookup == "line") is not None
 
 
+def tile_for(box: Box, means: Means) -> tuple[Tile | Network, tuple[Loop, ...]] | None:
+    return tile_of(box.axes, box.width, box.pattern, means.networks, box.lookup == "line", means.tables)
+
+
 def tiled(box: Box, means: Means) -> Iterator[Segment]:
     """The segments of a box that moves as tiles; all but the first are what its row axes leave over."""
     if box.lookup:  # what looks bytes up is neither a network nor a stream
         means = means._replace(networks=False, streams=means.streams and box.lookup == "flip")
-    found = tile_of(box.axes, box.width, box.pattern, means.networks, box.lookup == "line", means.tables)
+    found = tile_for(box, means)
     assert found, "asked of boxes that fit tiles alone"
     tile, loops = found[0], list(found[1])
     innermost = loops[-1] if loops else None
@@ -529,7 +533,7 @@ def is_far_run(box: Box, means: Means) -> bool:
         return True
     if box.width < _RUN_BYTES or box.width % LINE:
         return False
-    found = tile_of(box.axes, box.width, box.pattern, means.networks)
+    found = tile_for(box, means)
     return found is None or found[0].dst.runs()[0] != 1 or found[0].nbytes <= box.width
 
 
@@ -554,8 +558,9 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
         size = box.width * prod(axis.extent for axis in box.axes)
         plain = not box.lookup and len(box.pattern) == 1
         scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES
-        wide = box.width >= _WIDE_BYTES or (nbytes >= _FAR_BYTES and is_far_run(box, tiles))
-        if plain and (wide or scrap or (tiles.short_rows and in_short_rows(box))):
+        short = tiles.short_rows and in_short_rows(box)
+        far = nbytes >= _FAR_BYTES
+        if plain and (box.width >= _WIDE_BYTES or scrap or short or (far and is_far_run(box, tiles))):
             segments.append(segment_of(box))
         elif tiles.maps and is_run(box):
             run = Axis(box.width, 1, 1)

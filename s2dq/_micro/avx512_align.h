@@ -57,7 +57,8 @@ S2DQ_512_INLINE int s2dq_512_begin_lines(s2dq_512_ends *ends, uint8_t *dst, cons
     return 1;
 }
 
-/* As s2dq_512_run, for full pieces in runs that the innermost loop makes longer; those of 32 bytes two turns at a time. `past`: lines go past the caches. */
+/* As s2dq_512_run, for full pieces in runs that the innermost loop makes longer; those of 32 bytes two turns at a time.
+ * `past`: lines go past the caches. */
 S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                     const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
                                     int inputs, int loads, int outputs, int stores, int pieces, int way, int fills,
@@ -244,10 +245,10 @@ static int s2dq_512_aligns(const uint8_t *dst, const s2dq_tile *tile, const s2dq
     const s2dq_axis *inner = &loops[2], *middle = &loops[1];
     const int64_t step = tile->run_pieces * S2DQ_REGISTER_BYTES / tile->stores;
     if (inner->dst != step) return 0;
-    if ((inner->extent - (inner->dst_back != 0)) * tile->run_pieces < S2DQ_512_ALIGN_PIECES &&
-        (inner->dst_back || inner->extent % tile->stores || middle->dst != inner->extent * step ||
-         inner->extent * middle->extent * tile->run_pieces < S2DQ_512_ALIGN_PIECES))
-        return 0;
+    /* The loop around it may go on where it ends; a turn that goes back does not. */
+    const int longer = !inner->dst_back && inner->extent % tile->stores == 0 && middle->dst == inner->extent * step;
+    const int64_t turns = longer ? inner->extent * middle->extent : inner->extent - (inner->dst_back != 0);
+    if (turns * tile->run_pieces < S2DQ_512_ALIGN_PIECES) return 0;
     uint64_t off = 0; /* distances from a line */
     for (int k = 0; k < tile->outputs * tile->stores; k += (int)tile->run_pieces) off |= (uintptr_t)(dst + tile->dst[k]);
     return off % S2DQ_REGISTER_BYTES != 0;
