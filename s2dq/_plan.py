@@ -20,7 +20,7 @@ A plan knows no dtype, only widths. It is immutable, hashable, prints on one lin
 int64 for the kernels.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise, product
 from math import prod
 from typing import NamedTuple
@@ -56,6 +56,9 @@ _FAR_BYTES = 1 << 21  # a result beyond the caches of a core, where whole lines 
 _RUN_BYTES, _NEAR_BYTES = 128, 1 << 14  # runs of at least this are worth an order, lines within this are still near
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
+_THIN_BYTES, _LINE_BYTES = 32, 1 << 12  # of a block and of a line whose edges would be thin
+_PATTERN_BYTES = 128  # lines up to this are one pattern
+_SHARED_ROW_BYTES, _MOST_ROW_BYTES = 1 << 15, 1 << 18  # what all boxes write before any goes on, and no more than that
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
 
 
@@ -547,12 +550,21 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
     if not tiles or move.lookup == "table":
         move = move._replace(lookup=move.lookup and "table")
         return Plan(tuple(segment_of(box) for box in boxes_of(move)), 0)
-    tiles = tiles.for_result(nbytes)
-    segments: list[Segment] = []
+    window = thin_window(move)
+    if window:
+        counted = counted_plan(move, window, tiles, nbytes)
+        if counted:
+            return counted
     boxes = list(tile_boxes(move))
     boxes = [part for box in boxes for part in (by_table(box) if box.lookup else (box,))]
     if any(not fits_tiles(box) for box in boxes if box.lookup):
         return direct(move._replace(lookup="table"), tiles, nbytes)
+    return Plan(tuple(moved(boxes, tiles, nbytes)), 0)
+
+
+def moved(boxes: list[Box], tiles: Means, nbytes: int) -> Iterator[Segment]:
+    """The segments of boxes that write `nbytes` in all."""
+    tiles = tiles.for_result(nbytes)
     for box in boxes:
         box = box if tiles.streams else widened(box)
         size = box.width * prod(axis.extent for axis in box.axes)
@@ -561,13 +573,129 @@ def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
         short = tiles.short_rows and in_short_rows(box)
         far = nbytes >= _FAR_BYTES
         if plain and (box.width >= _WIDE_BYTES or scrap or short or (far and is_far_run(box, tiles))):
-            segments.append(segment_of(box))
+            yield segment_of(box)
         elif tiles.maps and is_run(box):
             run = Axis(box.width, 1, 1)
-            segments.append(segment_of(box._replace(width=1, axes=(*box.axes, run))))
+            yield segment_of(box._replace(width=1, axes=(*box.axes, run)))
         else:
-            segments += tiled(box, tiles)
-    return Plan(tuple(segments), 0)
+            yield from tiled(box, tiles)
+
+
+def without_rows(segments: Iterable[Segment]) -> Iterator[Box]:
+    """The boxes of segments, for a row that runs several: loops over rows are loops of each box."""
+    for rows, boxes in segments:
+        for box in boxes:
+            yield box._replace(axes=(*rows, *box.axes))
+
+
+# ------------------------------------------------------------------------------------------- cut blocks
+#
+# Where elements of a line of space are neighbours in the block tensor too, a window that cuts blocks leaves edges of
+# an element or two of each line, in boxes of their own: as much work as whole tiles, in lines of the cache that went
+# by before. Blocks are then counted from the first element inside on, or a short line is one pattern; and all boxes of
+# a few planes are run before those of the next.
+
+
+def run_of(move: Move, digits: tuple[str, ...]) -> int:
+    """Bytes that are neighbours on both sides within one place of a window."""
+    run = move.width
+    while True:
+        inner = [atom for name, atom in move.atoms.items() if name not in digits and atom.extent > 1]
+        inner = [atom for atom in inner if (atom.src, atom.dst) == (run, run)]
+        if not inner:
+            return run
+        run *= inner[0].extent
+
+
+def thin_window(move: Move) -> Window | None:
+    """The window that cuts blocks of a line whose elements are neighbours on both sides, if there is one."""
+    kinds = {window.outside for window in move.windows}
+    if move.lookup or kinds not in ({"skip"}, {"pad"}) or any(atom.pad for atom in move.atoms.values()):
+        return None
+    for window in move.windows:
+        if len(window.digits) != 2:
+            continue
+        outer, inner = (move.atoms[digit] for digit in window.digits)
+        block, run = inner.extent, run_of(move, window.digits)
+        of_space = [k for k in (1, 2) if outer[k] == block * inner[k] and inner[k] == run == outer[3 - k]]
+        inside = window.lo % block == window.hi % block == 0 and window.outside == "skip"
+        if of_space and not inside and block * run <= _THIN_BYTES and (window.hi - window.lo) * run <= _LINE_BYTES:
+            return window
+    return None
+
+
+def counted_boxes(move: Move, window: Window) -> Iterator[Box]:
+    """The boxes of a move, those inside `window` with its blocks counted from its own start."""
+    outer, inner = (move.atoms[digit] for digit in window.digits)
+    block, total = inner.extent, outer.extent * inner.extent
+    pads = window.outside == "pad" and window.hi - window.lo < total
+
+    def part(ranges: Ranges, what: str, lo: int, hi: int) -> Iterator[Box]:
+        for digits in split_range((outer.extent, block), lo, hi):
+            yield box_of(move, what, {**ranges, **dict(zip(window.digits, digits))})
+
+    def pattern(ranges: Ranges, lo: int, hi: int, turns: int = 1) -> Box:
+        around = {**ranges, window.digits[0]: (0, 1), window.digits[1]: (0, 1)}
+        box = box_of(move, "copy", around, grow=window.lo <= lo and hi <= window.hi)
+        entries: list[Entry] = []
+        for number in range(lo, hi):
+            i, j = divmod(number, block)
+            src, dst = (i * outer[k] + j * inner[k] for k in (1, 2))
+            seen = window.lo <= number < window.hi
+            entries.append((src, dst, 0, 0) if seen else (None, dst, move.width, 0))
+        width, loops = canonical([*box.axes, Axis(turns, outer.src, outer.dst)], box.width, grow=False)
+        return pattern_of(box._replace(width=width, axes=loops, pattern=tuple(entries)))
+
+    for what, ranges in parts_of(move._replace(windows=tuple(other for other in move.windows if other is not window))):
+        if what != "copy":
+            yield box_of(move, what, ranges)
+            continue
+        span = (0, total) if pads else (window.lo, window.hi)
+        if (span[1] - span[0]) * run_of(move, window.digits) <= _PATTERN_BYTES:
+            line = pattern(ranges, *span)
+            if fits_tiles(line):
+                yield line
+                continue
+        if pads:
+            yield from part(ranges, "pad", 0, window.lo)
+            yield from part(ranges, "pad", window.hi, total)
+        turns = (window.hi - window.lo) // block
+        if window.lo % block == 0 or turns == 0:
+            yield from part(ranges, "copy", window.lo, window.hi)
+        else:
+            yield pattern(ranges, window.lo, window.lo + block, turns)
+            yield from part(ranges, "copy", window.lo + turns * block, window.hi)
+
+
+def shared_rows(move: Move, nbytes: int) -> tuple[tuple[Axis, ...], Move, int]:
+    """Rows of a few planes, the move of one of them, and how many bytes that writes."""
+    digits = {digit for window in move.windows for digit in window.digits}
+    free = [name for name, atom in move.atoms.items() if name not in digits and atom.extent > 1]
+    planes = [name for name in free if min(abs(move.atoms[name].src), abs(move.atoms[name].dst)) >= LINE]
+    rows = []
+    atoms = dict(move.atoms)
+    for name in sorted(planes, key=lambda name: -abs(atoms[name].dst)):
+        atom = atoms[name]
+        nbytes //= atom.extent
+        high = largest_part(atom.extent, _SHARED_ROW_BYTES // max(1, nbytes))
+        rows.append(Axis(atom.extent // high, high * atom.src, high * atom.dst))
+        atoms[name] = atom._replace(extent=high)
+        nbytes *= high
+        if high > 1:
+            break
+    return tuple(axis for axis in rows if axis.extent > 1), move._replace(atoms=atoms), nbytes
+
+
+def counted_plan(move: Move, window: Window, tiles: Means, nbytes: int) -> Plan | None:
+    """A plan with the blocks of `window` counted from its own start, or None where that is too much for tiles."""
+    boxes = list(counted_boxes(move, window))
+    if any(len(box.pattern) > 1 and not fits_tiles(box) for box in boxes):
+        return None
+    rows, inner, size = shared_rows(move, nbytes)
+    if len(boxes) == 1 or not rows or size > _MOST_ROW_BYTES:
+        return Plan(tuple(moved(boxes, tiles, nbytes)), 0)
+    parts = moved(list(counted_boxes(inner, window)), tiles._replace(streams=False), 0)
+    return Plan((Segment(rows, tuple(without_rows(parts))),), 0)
 
 
 # ------------------------------------------------------------------------------------------------ channels
@@ -872,9 +1000,7 @@ def _chained_boxes(move: Move, tiles: Means | None) -> Iterator[Box]:
         for box in boxes_of(move):
             yield box._replace(axes=loop_order(box.axes))
         return
-    for rows, boxes in direct(move, tiles._replace(streams=False), 0).segments:
-        for box in boxes:
-            yield box._replace(axes=(*rows, *box.axes))
+    yield from without_rows(direct(move, tiles._replace(streams=False), 0).segments)
 
 
 def _splits_planes(p: DepthProblem) -> bool:
@@ -959,9 +1085,8 @@ def _scratch_moves(inner: DepthProblem, tiles: Means | None, base: int, dst_offs
     plan = plan_depth(inner, tiles=tiles and tiles._replace(streams=False))
     moves = []
     for segment in plan.segments:
-        # Rows of a chain lie in the source; those of padding alone among the fill values.
-        moving = (X,) if any(box.target == T for box in segment.boxes) else (X, F)
         rows, boxes = segment
+        moving = (X, F) if len(boxes) == 1 else (X,)  # what kernels move from row to row
         if len(boxes) == 1:  # nothing waits for another box: its rows are loops of its own
             rows, boxes = (), (boxes[0]._replace(axes=(*rows, *boxes[0].axes)),)
         for turn in product(*(range(axis.extent) for axis in rows)):

@@ -375,6 +375,27 @@ def packed_to_packed(arguments):
     return arguments.get("data_format") == arguments.get("out_format", PACKED) == PACKED
 
 
+def cut_lines():
+    """Lines whose edges cut blocks, in planes of which several are moved together, and in none that are."""
+    for block, (lo, hi) in product((2, 3, 4), ((0, 1), (1, 0), (5, 3))):
+        width = 50 * block  # of the whole line
+        arguments = {"block_size": block, "data_format": "NCHW", "mode": "CRD"}
+        yield "depth_to_space", (2, 3 * block**2, 20, 50), arguments | {"crops": [[1, 2], [lo, hi]]}
+        yield "space_to_depth", (2, 3, 20 * block - 3, width - lo - hi), arguments | {
+            "paddings": [[1, 2], [lo, hi]], "pad_value": 7}
+        yield "batch_to_space_nd", (2 * block, 200, 50), {
+            "block_shape": [1, block], "crops": [[0, 1], [lo, hi]]}
+        yield "space_to_batch_nd", (3, 40, width - lo - hi, 3), {
+            "block_shape": [1, block], "paddings": [[0, 0], [lo, hi]], "pad_value": 7}
+
+
+@pytest.mark.parametrize(("operator", "shape", "arguments"), list(cut_lines()))
+def test_operator_cuts_lines(operator, shape, arguments, rng):
+    for dtype, threads in (("i1", 1), ("i2", 3)):
+        check(getattr(s2dq, operator), shape, dtype, {**arguments, "num_threads": threads},
+              getattr(s2dq.reference, operator), rng=rng)
+
+
 # --- element types
 
 

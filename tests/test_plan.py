@@ -1,7 +1,7 @@
 """The planner alone: tables of given -> expected, and plans broken on purpose that the checker must notice."""
 
 import sys
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -176,6 +176,70 @@ def depth_problem(shape, block, source, target, mode="DCR", itemsize=1, lanes=0,
 )
 def test_plan_on_one_line(problem, text):
     assert str(_plan.plan_depth(problem)) == text
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        (
+            # Three elements to the left of a line of five: nine in a line are one pattern.
+            depth_problem((1, 2, 1, 5), (1, 3), "NCHW", "NCHW", margins=((0, 0), (3, 1))),
+            "[] {X-3->Y+0 (1x16B>1x32B)}",
+        ),
+        (
+            # Lines of 130 elements, two planes a row: padding at both ends, blocks counted from the first element on,
+            # and what is left over at the end of a line.
+            depth_problem((3, 8, 64, 130), (1, 4), "NCHW", "NCHW", margins=((0, 0), (1, 1))),
+            "[3:66560>67584 4:16640>4224] {F+1->Y+0 (1x16B>16x16B) 8:0>528 ; F+1->Y+50720 (1x16B>16x16B) 8:0>528 ; "
+            "X-1->Y+0 (2x64B>4x32B) 128:130>33 ; X+128->Y+16928 (8x16B>16x16B) 16:1040>264}",
+        ),
+    ],
+)  # fmt: skip
+def test_cut_lines_are_counted_from_their_first_element(problem, text):
+    plan = _plan.plan_depth(problem, tiles=_plan.Means(*[True] * 5, False, True))
+    assert str(plan) == text
+
+
+def bytes_moved(box):
+    """``{place in the result: place in the source}``, or in the fill values as a pair with their name."""
+    moved = {}
+    for turn in product(*(range(axis.extent) for axis in box.axes)):
+        for src, dst, fill, _ in box.pattern:
+            source = box.src_offset + sum(i * axis.src for i, axis in zip(turn, box.axes))
+            target = box.dst_offset + sum(i * axis.dst for i, axis in zip(turn, box.axes)) + dst
+            for byte in range(box.width):
+                filled = box.source == _plan.F or src is None
+                start = fill if src is None else source + src
+                assert target + byte not in moved
+                moved[target + byte] = ("fill", start + byte) if filled else start + byte
+    return moved
+
+
+@pytest.mark.parametrize("outside", ["skip", "pad"])
+@pytest.mark.parametrize("most", [0, 128])
+def test_counted_boxes_move_each_element_once(monkeypatch, most, outside):
+    """Every window of lines of two blocks and more, of two bytes an element, as one pattern and in blocks."""
+    monkeypatch.setattr(_plan, "_PATTERN_BYTES", most)
+    for block, blocks in product((1, 2, 3, 4), (1, 2, 5)):
+        total = block * blocks
+        for lo, hi in combinations(range(total + 1), 2):
+            window = _plan.Window(("x", "o"), lo, hi, outside)
+            atoms = {"n": (2, 100, 200), "x": (blocks, 2 * block, 2), "o": (block, 2, 40)}
+            atoms = {name: _plan.Atom(*atom) for name, atom in atoms.items()}
+            move = _plan.Move(_plan.X, _plan.Y, 2, atoms, (window,), src_offset=-2 * lo)
+            expected = {}
+            for n, number, byte in product(range(2), range(total), range(2)):
+                place = 200 * n + 40 * (number % block) + 2 * (number // block) + byte
+                if lo <= number < hi:
+                    expected[place] = 100 * n + 2 * (number - lo) + byte
+                elif outside == "pad":
+                    expected[place] = ("fill", 2 + byte)
+            moved = {}
+            for box in _plan.counted_boxes(move, window):
+                part = bytes_moved(box)
+                assert not moved.keys() & part.keys(), (block, blocks, lo, hi)
+                moved |= part
+            assert moved == expected, (block, blocks, lo, hi)
 
 
 @pytest.mark.parametrize("target", ["NHWC", "NCHW"])
