@@ -104,7 +104,7 @@ class Foreign:
 
 
 def foreign(plan, name=b"s2dq.plan"):
-    """Shows a plan that is not of s2dq, which has to be kept."""
+    """Shows a plan that is not of s2dq, which has to be kept, and so has the name."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return Foreign(new(ctypes.addressof(plan), name, None))
@@ -481,10 +481,11 @@ def test_no_memory_for_scratch_rows(folder):
 
 
 NO_PLAN = Plan(1, 1, None, 0, 0, 0)
+OTHER_NAME = b"s2dq.other"
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "plan", np.zeros(1), PreparedCall, s2dq.space_to_depth, Foreign(None),
-                                   Foreign("capsule"), foreign(NO_PLAN, b"s2dq.other")], ids=type)
+                                   Foreign("capsule"), foreign(NO_PLAN, OTHER_NAME)], ids=type)
 def test_what_is_no_prepared_call_is_refused(user, wrong):
     """The last one shows a capsule of another name."""
     with pytest.raises(TypeError, match="expected what s2dq.kernels.prepare returns, not "):
