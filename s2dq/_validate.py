@@ -1182,18 +1182,20 @@ def _check_scales(door: Door, scales: np.ndarray, value: Any) -> None:
 def _zero_points(door: Door, value: Any, dtype: np.dtype, most: int) -> np.ndarray:
     """Zero points as int32, 0-d or 1-d, all within the dtype."""
     info = np.iinfo(dtype)
-    numbers: Any  # one, or a list
+    least, greatest = int(info.min), int(info.max)
+    numbers: Any  # one, or a list, or an array
     if isinstance(value, (list, tuple, range)):
         entries = door.read("zero_point", value, most)
-        numbers = [door.integer(f"zero_point[{i}]", entry, int(info.min)) for i, entry in enumerate(entries)]
-    elif isinstance(value, np.ndarray) and value.ndim:
-        numbers = _entries(door, "zero_point", value, "an integer", "iu", most).tolist()
-    elif hasattr(type(value), "__index__"):
-        numbers = door.integer("zero_point", value, int(info.min))
+        numbers = [door.integer(f"zero_point[{i}]", entry, least) for i, entry in enumerate(entries)]
+    elif hasattr(type(value), "__index__") and not (isinstance(value, np.ndarray) and value.ndim):
+        numbers = door.integer("zero_point", value, least)
     else:
-        numbers = _entries(door, "zero_point", value, "an integer", "iu", most).tolist()
+        numbers = _entries(door, "zero_point", value, "an integer", "iu", most)
+        if not numbers.size or least <= int(numbers.min()) <= int(numbers.max()) <= greatest:
+            return numbers.astype(np.int32)
+        numbers = numbers.tolist()
     for i, number in enumerate(numbers if isinstance(numbers, list) else [numbers]):
-        if not info.min <= number <= info.max:
+        if not least <= number <= greatest:
             entry = f"[{i}]" if isinstance(numbers, list) else ""
             door.refuse(ValueError, f"zero_point{entry} {show(number)} cannot be held by dtype {dtype}")
     return np.array(numbers, np.int32)
