@@ -617,9 +617,11 @@ def thin_window(move: Move) -> Window | None:
             continue
         outer, inner = (move.atoms[digit] for digit in window.digits)
         block, run = inner.extent, run_of(move, window.digits)
-        of_space = [k for k in (1, 2) if outer[k] == block * inner[k] and inner[k] == run == outer[3 - k]]
-        inside = window.lo % block == window.hi % block == 0 and window.outside == "skip"
-        if of_space and not inside and block * run <= _THIN_BYTES and (window.hi - window.lo) * run <= _LINE_BYTES:
+        # Of the space tensor, the steps of a block and of an element; of the block tensor, that of a block.
+        sides = ((outer.src, inner.src, outer.dst), (outer.dst, inner.dst, outer.src))
+        is_line = any(near == run == other and far == block * near for far, near, other in sides)
+        cuts = window.lo % block or window.hi % block or window.outside == "pad"
+        if is_line and cuts and block * run <= _THIN_BYTES and (window.hi - window.lo) * run <= _LINE_BYTES:
             return window
     return None
 
