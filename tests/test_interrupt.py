@@ -97,6 +97,7 @@ def interrupter():
     import struct
     import time
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what shells start behind their back ignores it
     asked, ask = os.pipe()
     told, tell = os.pipe()
     pid = os.getpid()
