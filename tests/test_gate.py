@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import s2dq
+from guarded import SANITIZED
 
 SCRIPT = Path(__file__).parents[1] / ".ci" / "gate.py"
 pytestmark = pytest.mark.thread_unsafe(reason="changes the script's module, and looks at the clock")
@@ -138,6 +139,7 @@ def test_a_slower_package_is_found(gate, packages):
     assert bad and {name.partition("(")[2] for name in bad} == {"tiny_s2d_nhwc)"}
 
 
+@pytest.mark.skipif(SANITIZED, reason="valgrind does not run what a sanitizer has changed")
 def test_more_instructions_are_found(gate, packages, tmp_path):
     if not shutil.which("valgrind"):
         pytest.skip("no valgrind")

@@ -333,7 +333,7 @@ def import_in_sub_interpreters(main_first):
         try:
             checked_call(2**20, num_threads=2)
         except ImportError as error:
-            print("ImportError", str(error).splitlines()[:1], flush=True)
+            print("ImportError", *str(error).split(), flush=True)
         else:
             print("right", flush=True)
 
@@ -343,7 +343,7 @@ def import_in_sub_interpreters(main_first):
         try:
             import numpy as np, s2dq
         except ImportError as error:
-            print("ImportError", str(error).splitlines()[:1], flush=True)
+            print("ImportError", *str(error).split(), flush=True)
         else:
             x = np.arange(2**20, dtype=np.int8).reshape(1, 1024, 1024, 1)
             deep = s2dq.space_to_depth(x, 2, num_threads=2)
@@ -370,6 +370,6 @@ def test_sub_interpreters(main_first):
     output = run_child(import_in_sub_interpreters, main_first, helpers=[checked_call]).splitlines()
     assert len(output) == (5 if main_first else 4)
     assert all(line == "right" or line.startswith("ImportError") for line in output), output
-    assert output[0] == "right"
+    assert "right" in output
     if main_first:
-        assert output[-1] == "right"
+        assert output[0] == output[-1] == "right"
