@@ -216,30 +216,37 @@ def bytes_moved(box):
 
 
 @pytest.mark.parametrize("outside", ["skip", "pad"])
+@pytest.mark.parametrize("channels", [1, 2])
 @pytest.mark.parametrize("most", [0, 128])
-def test_counted_boxes_move_each_element_once(monkeypatch, most, outside):
-    """Every window of lines of two blocks and more, of two bytes an element, as one pattern and in blocks."""
+def test_counted_boxes_move_each_element_once(monkeypatch, most, channels, outside):
+    """Every window of lines of two blocks and more, of two bytes a place, as one pattern and in blocks."""
     monkeypatch.setattr(_plan, "_PATTERN_BYTES", most)
+    width = 2 // channels
     for block, blocks in product((1, 2, 3, 4), (1, 2, 5)):
         total = block * blocks
         for lo, hi in combinations(range(total + 1), 2):
             window = _plan.Window(("x", "o"), lo, hi, outside)
             atoms = {"n": (2, 100, 200), "x": (blocks, 2 * block, 2), "o": (block, 2, 40)}
+            atoms |= {"c": (channels, width, width)}
             atoms = {name: _plan.Atom(*atom) for name, atom in atoms.items()}
-            move = _plan.Move(_plan.X, _plan.Y, 2, atoms, (window,), src_offset=-2 * lo)
+            move = _plan.Move(_plan.X, _plan.Y, width, atoms, (window,), src_offset=-2 * lo)
             expected = {}
             for n, number, byte in product(range(2), range(total), range(2)):
                 place = 200 * n + 40 * (number % block) + 2 * (number // block) + byte
                 if lo <= number < hi:
                     expected[place] = 100 * n + 2 * (number - lo) + byte
                 elif outside == "pad":
-                    expected[place] = ("fill", 2 + byte)
+                    expected[place] = ("fill", width + byte % width)
             moved = {}
-            for box in _plan.counted_boxes(move, window):
+            boxes = list(_plan.counted_boxes(move, window))
+            assert all(axis.extent > 1 for box in boxes for axis in box.axes)
+            for box in boxes:
                 part = bytes_moved(box)
                 assert not moved.keys() & part.keys(), (block, blocks, lo, hi)
                 moved |= part
             assert moved == expected, (block, blocks, lo, hi)
+            if not most and lo % block and hi - lo >= block:
+                assert [box for box in boxes if len(box.pattern) == block], (block, blocks, lo, hi)
 
 
 @pytest.mark.parametrize("target", ["NHWC", "NCHW"])

@@ -298,6 +298,8 @@ def ending(child, limit):
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", nargs="+", default=list(TESTS), choices=list(TESTS), metavar="FILE")
+    parser.add_argument("--lines", type=lambda text: range(*map(int, text.split(":"))), metavar="FIRST:END",
+                        help="of those of these lines alone, such as new ones")
     parser.add_argument("--seed", type=int, default=20250301)
     parser.add_argument("--sample", type=int, metavar="N", help="so many of all, by chance")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="results, read and written")
@@ -316,6 +318,7 @@ def main():
         return serve()
     known = equivalent()
     pool = [m for file in args.files for m in mutants_of(file, text_of(file)) if m.name not in known]
+    pool = [m for m in pool if not args.lines or m.line in args.lines]
     chosen = random.Random(args.seed).sample(pool, min(args.sample or len(pool), len(pool)))
     if args.list:
         print(*(f"{m.line:5} {m.name}" for m in chosen), sep="\n")
