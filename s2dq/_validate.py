@@ -1183,17 +1183,17 @@ def _zero_points(door: Door, value: Any, dtype: np.dtype, most: int) -> np.ndarr
     """Zero points as int32, 0-d or 1-d, all within the dtype."""
     info = np.iinfo(dtype)
     least, greatest = int(info.min), int(info.max)
-    numbers: Any  # one, or a list, or an array
+    numbers: Any  # one, or a list
     if isinstance(value, (list, tuple, range)):
         entries = door.read("zero_point", value, most)
         numbers = [door.integer(f"zero_point[{i}]", entry, least) for i, entry in enumerate(entries)]
     elif hasattr(type(value), "__index__") and not (isinstance(value, np.ndarray) and value.ndim):
         numbers = door.integer("zero_point", value, least)
     else:
-        numbers = _entries(door, "zero_point", value, "an integer", "iu", most)
-        if not numbers.size or least <= int(numbers.min()) <= int(numbers.max()) <= greatest:
-            return numbers.astype(np.int32)
-        numbers = numbers.tolist()
+        array = _entries(door, "zero_point", value, "an integer", "iu", most)
+        if not array.size or least <= int(array.min()) <= int(array.max()) <= greatest:
+            return array.astype(np.int32)
+        numbers = array.tolist()
     for i, number in enumerate(numbers if isinstance(numbers, list) else [numbers]):
         if not least <= number <= greatest:
             entry = f"[{i}]" if isinstance(numbers, list) else ""

@@ -615,7 +615,7 @@ def test_a_network_that_has_no_kernel_is_refused():
     """One level, and 64 bytes of a register side by side on either side: nothing to exchange."""
     pieces = _tiles.NETWORK // 16
     box = [0, 1, 0, 0, _tiles.NETWORK, 0, 0, 0, 0, 0]
-    network = [1, 1, *range(pieces), 1, *range(pieces), *[0] * (2 * _tiles.REGISTER // 8)]
+    network = [1, 0, 0, 0, 1, *range(pieces), 1, *range(pieces), *[0] * (2 * _tiles.REGISTER // 8)]
     table = [1, 0, 0, 1, *box, 2, 0, *network]
     with pytest.raises(ValueError, match="plan table: no kernel for a network of this shape"):
         _kernels.Program(np.array(table, np.int64))
