@@ -22,6 +22,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -267,6 +268,7 @@ def serve():
         child = os.fork()
         if not child:
             os.setsid()
+            signal.alarm(int(limit) + 60)  # a mutant without end ends, too, where nobody waits for it any more
             said = os.open("said", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
             for stream in (1, 2):
                 os.dup2(said, stream)
