@@ -24,6 +24,7 @@ _PROT_NONE = 0
 
 # Under AddressSanitizer: it takes terabytes of address space at the start, and holds back memory that was freed.
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
+GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 # How many times as long as usual children may take, say in an emulator.
 _PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import s2dq
-from guarded import run_child
+from guarded import GIL, run_child
 from s2dq import _kernels
 from s2dq.kernels import PreparedCall, prepare
 
@@ -312,7 +312,7 @@ def test_runs_go_on_while_another_thread_has_the_gil(user, shape, num_threads):
     assert goes_on_without_the_gil(user, prepare(s2dq.space_to_depth, x, 2), x, num_threads, 2 * 10**9)
 
 
-@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="there is no GIL to wait for")
+@pytest.mark.skipif(not GIL, reason="there is no GIL to wait for")
 def test_a_run_that_takes_the_gil_would_be_seen(user):
     run = RUN(lambda *arguments: 0)
     plan = Plan(1, 1, ctypes.cast(run, ctypes.c_void_p), 0, 0, 0)

@@ -218,10 +218,11 @@ def test_build_moves_each_byte_where_it_is_told(rng):
         built += 1
         expected = [(dst, FILL - fill if src is None else src) for src, dst, fill, _ in pairs]
         equal(distinct(run_of_tile(tile)), distinct(np.array(expected)), f"{pairs} {load} {store}")
-        assert tile.nbytes == len(pairs)
-        for side, wanted in zip((tile.src, tile.dst), sides):  # of the source, registers may change places
-            pieces = [piece for piece in zip(side.offsets, side.masks) if piece[1]]
-            assert side.width == wanted.width and sorted(pieces) == list(zip(wanted.offsets, wanted.masks))
+        src, dst = sides
+        assert tile.nbytes == len(pairs) and tile.dst == dst
+        pieces = [piece for piece in zip(tile.src.offsets, tile.src.masks) if piece[1]]
+        assert tile.src.width == src.width
+        assert sorted(pieces) == list(zip(src.offsets, src.masks))  # registers may change places
         tables = {dst: table for _, dst, _, table in pairs}
         assert all(tile.outputs[at // 64].tab[at % 64] == tables[dst] for dst, at in positions(tile.dst).items())
     assert 100 < built < 400
@@ -517,8 +518,9 @@ def test_long_runs_get_the_largest_granule_of_pages(extent, width, granule):
     equal(distinct(map_of_granules(wide.axes, SINGLE, wide.width)), distinct(expected), f"{wide}")
 
 
+@pytest.mark.thread_unsafe(reason="threads would share its draws")
 def test_some_random_boxes_leave_a_remainder(rng):
-    assert any(len(tiled(random_box(rng, 400_000))) > 1 for _ in range(300))
+    assert any(len(tiled(random_box(rng, 400_000))) > 1 for _ in range(60))
 
 
 def test_cut_axis_cuts_a_box_in_two(rng):
