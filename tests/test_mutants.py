@@ -77,12 +77,12 @@ def test_planted_mutants_are_noticed(tmp_path, request):
     mutants = module()
     bench = mutants.Bench(tmp_path)
     request.addfinalizer(bench.close)
-    assert not bench.fails(None, ["worked_cases", "lookup"], 120), bench.said
+    assert not bench.fails(None, {"worked_cases": 120, "lookup": 120}), bench.said
     for file, before, after, tests in PLANTED:
         text = mutants.text_of(file)
         assert text.count(before) == 1, f"{file}: not once: {before}"
         planted = mutants.Mutant(file, 0, text.index(before), before, after)
-        assert bench.fails(planted, tests, 120) == "failed", f"{planted.name}\n{bench.said}"
+        assert bench.fails(planted, dict.fromkeys(tests, 120)) == "failed", f"{planted.name}\n{bench.said}"
 
 
 # ------------------------------------------------------------------------------------------------ of the kernels

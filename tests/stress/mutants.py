@@ -3,8 +3,8 @@
 Needs s2dq installed with what its tests need (`pip install -e ".[test]"`). A mutant changes one expression or statement
 of one file: an operator, a constant, a condition, an argument, a line that is left out. Each is written into a copy of
 the package under a temporary directory and the tests of its file are run there until the first fails; a run that takes
-too long counts as noticed. A second for a mutant that is noticed, and as long as the tests of its file for another;
-there are some thousands, so an hour of one core for `_plan.py` and `_validate.py`:
+too long counts as noticed. About a second for a mutant that is noticed, as long as all tests of its file for another:
+some 3,700 of `_plan.py` and `_validate.py` take two hours of one core.
 
     python tests/stress/mutants.py --files s2dq/_plan.py s2dq/_validate.py --jobs 2 --resume mutants.json
     python tests/stress/mutants.py --sample 100 --resume mutants.json
@@ -21,6 +21,7 @@ import importlib.util
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -36,11 +37,12 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(importlib.util.find_spec("s2dq").origin).parent  # with its extension
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 # Of a file, the tests most likely to notice, the quickest first.
+DRAWN = "recorded_plans.py::test_plans_of_drawn_problems_are_the_recorded_ones"
 TESTS = {
-    "s2dq/_layout.py": ["worked_cases", "plan", "recorded_plans", "lookup"],
+    "s2dq/_layout.py": [DRAWN, "worked_cases", "recorded_plans", "plan", "lookup"],
     "s2dq/_lookup.py": ["lookup", "recorded_plans", "preprocess"],
-    "s2dq/_plan.py": ["plan", "recorded_plans", "worked_cases", "tiles"],
-    "s2dq/_tiles.py": ["recorded_plans", "plan", "worked_cases", "tiles"],
+    "s2dq/_plan.py": [DRAWN, "recorded_plans", "plan", "worked_cases", "tiles"],
+    "s2dq/_tiles.py": [DRAWN, "recorded_plans", "plan", "worked_cases", "tiles"],
     "s2dq/_validate.py": ["recorded_answers", "worked_cases", "contract", "arrays", "out", "bad_input",
                           "preprocess", "postprocess"],
     "s2dq/operators.py": ["worked_cases", "arrays", "memo", "bad_input"],
@@ -217,7 +219,8 @@ class Bench:
     def __init__(self, folder):
         self.folder = Path(folder)
         ignore = shutil.ignore_patterns("__pycache__")
-        for path in (PACKAGE, ROOT / "tests"):
+        libraries = PACKAGE.parent.glob("s2dq.libs")  # that a wheel brings along
+        for path in (PACKAGE, *libraries, ROOT / "tests"):
             shutil.copytree(path, self.folder / path.name, ignore=ignore)
         shutil.copy(ROOT / "pyproject.toml", self.folder)
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "CI": "true"}
@@ -235,8 +238,11 @@ class Bench:
     def said(self):
         return (self.folder / "said").read_text()
 
-    def fails(self, mutant, tests, limit):
-        """How the tests notice a mutant: "failed", "late", or "" if they do not. None is no mutant."""
+    def fails(self, mutant, limits):
+        """How tests notice a mutant: "failed", "late", or "" if they do not; `limits` of them in seconds, in order.
+
+        None is no mutant.
+        """
         path = self.folder / mutant.file if mutant else None
         text = path.read_text() if mutant else None
         if mutant:
@@ -245,9 +251,12 @@ class Bench:
                 compiled.unlink()
         try:
             # What is compiled now is of use to the next runs, but not a mutant.
-            self.server.stdin.write(json.dumps([tests, limit, mutant is None]) + "\n")
-            self.server.stdin.flush()
-            return json.loads(self.server.stdout.readline())
+            for test, limit in limits.items():
+                self.server.stdin.write(json.dumps([test, limit, mutant is None]) + "\n")
+                self.server.stdin.flush()
+                if how := json.loads(self.server.stdout.readline()):
+                    return how
+            return ""
         finally:
             if mutant:
                 path.write_text(text)
@@ -264,11 +273,13 @@ def serve():
     assert "s2dq" not in sys.modules
     answers = os.dup(1)
     for line in sys.stdin:
-        tests, limit, compiles = json.loads(line)
+        test, limit, compiles = json.loads(line)
         child = os.fork()
         if not child:
             os.setsid()
-            signal.alarm(int(limit) + 60)  # a mutant without end ends, too, where nobody waits for it any more
+            # A mutant without end ends, too, where nobody waits for it any more, and before the machine has no memory.
+            signal.alarm(int(limit) + 60)
+            resource.setrlimit(resource.RLIMIT_DATA, (20 << 30, 20 << 30))
             said = os.open("said", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
             for stream in (1, 2):
                 os.dup2(said, stream)
@@ -276,8 +287,8 @@ def serve():
             sys.dont_write_bytecode = not compiles
             if not compiles:
                 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-            files = [f"tests/test_{name}.py" for name in tests]
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore:Module already imported", *files])
+            path = f"tests/test_{test if '::' in test else test + '.py'}"
+            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore:Module already imported", path])
             sys.stdout.flush()
             os._exit(code != 0)
         os.write(answers, (json.dumps(ending(child, limit)) + "\n").encode())
@@ -308,7 +319,7 @@ def parse_args():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e9, help="start none after so long")
     parser.add_argument("--limit", type=float, metavar="SECONDS",
-                        help="of a run of the tests; by default what they take unchanged tells")
+                        help="of a file of tests; by default what it takes unchanged tells")
     parser.add_argument("--list", action="store_true", help="print the mutants and end")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -329,21 +340,21 @@ def main():
     with tempfile.TemporaryDirectory(prefix="s2dq-mutants.") as folder:
         benches = [Bench(Path(folder, str(k))) for k in range(args.jobs)]
         limits = {}
-        for file in sorted({mutant.file for mutant in chosen}):
+        for test in dict.fromkeys(test for mutant in chosen for test in TESTS[mutant.file]):
             for bench in benches:
                 began = time.monotonic()
-                if bench.fails(None, TESTS[file], 3600):
-                    sys.exit(f"the tests of {file} fail before anything is changed\n{bench.said[-3000:]}")
-                limits[file] = args.limit or 30 + 4 * (time.monotonic() - began)
+                if bench.fails(None, {test: 3600}):
+                    sys.exit(f"{test} fails before anything is changed\n{bench.said[-3000:]}")
+                limits[test] = args.limit or 30 + 4 * (time.monotonic() - began)
 
         end = time.monotonic() + 60 * args.minutes
 
         def try_one(mutant):
-            key = f"{mutant.line} {mutant.name}"
+            key = mutant.name
             if key in results or time.monotonic() > end:
                 return
             bench = benches.pop()
-            results[key] = bench.fails(mutant, TESTS[mutant.file], limits[mutant.file])
+            results[key] = bench.fails(mutant, {test: limits[test] for test in TESTS[mutant.file]})
             benches.append(bench)
             print(f"{results[key] or 'SURVIVED':8} {mutant.line:5} {mutant.name}", flush=True)
             if args.resume:
@@ -353,8 +364,8 @@ def main():
             list(threads.map(try_one, chosen))
         for bench in benches:
             bench.close()
-    tried = [m for m in chosen if f"{m.line} {m.name}" in results]
-    survivors = [m for m in tried if not results[f"{m.line} {m.name}"]]
+    tried = [m for m in chosen if m.name in results]
+    survivors = [m for m in tried if not results[m.name]]
     print(f"\n{len(tried)} of {len(pool)} mutants tried, {len(tried) - len(survivors)} noticed, {len(survivors)} not")
     for m in survivors:
         print(f"\n{m.file}:{m.line}\n- {m.before}\n+ {m.after}")
