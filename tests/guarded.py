@@ -5,6 +5,7 @@ tests therefore use it in a child. `run_child` is how tests get one.
 """
 
 import ctypes
+import importlib.util
 import inspect
 import mmap
 import os
@@ -25,6 +26,13 @@ _PROT_NONE = 0
 # Under AddressSanitizer: it takes terabytes of address space at the start, and holds back memory that was freed.
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+PACKAGE = Path(importlib.util.find_spec("s2dq").origin).parent
+# A wheel may bring libraries along, such as a libgomp of its own, which other packages do not take for theirs.
+LIBRARIES = list(PACKAGE.parent.glob("s2dq.libs"))
+OWN_OPENMP = any(path.name.startswith("libgomp") for folder in LIBRARIES for path in folder.iterdir())
+
+# What this process may use.
+CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 # How many times as long as usual children may take, say in an emulator.
 _PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
