@@ -1,11 +1,13 @@
-"""What the benchmarks share: the list of cases, from this checkout, and the ratio to a copy."""
+"""What the benchmarks share: the list of cases and NumPy's way of doing them, from this checkout, and ratios."""
 
 import ctypes
-import importlib.util
+import importlib
 import sys
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from types import ModuleType
 
 import numpy as np
 
@@ -30,16 +32,25 @@ def map_arrays():
 map_arrays()
 
 
-def load_cases():
-    """Load the list of cases by its path: the installed package may be of a commit older than the list."""
-    path = Path(__file__).parents[2] / "s2dq" / "bench" / "cases.py"
-    spec = importlib.util.spec_from_file_location("s2dq_cases", path)
-    module = sys.modules["s2dq_cases"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def load(name):
+    """Load a module of `s2dq.bench` by its path: the installed package may be of a commit older than that."""
+    if "s2dq_bench" not in sys.modules:
+        package = sys.modules["s2dq_bench"] = ModuleType("s2dq_bench")
+        package.__path__ = [str(Path(__file__).parents[2] / "s2dq" / "bench")]
+    return importlib.import_module(f"s2dq_bench.{name}")
 
 
-cases = load_cases()
+cases = load("cases")
+
+
+def numpy_call(case, x):
+    """A function that does what the case says with NumPy, in the fastest of several ways."""
+    try:
+        peer, timing = load("peers.numpy"), load("timing")
+    except ImportError:
+        raise NotImplementedError from None  # a commit without the definitions that these use: asv skips it
+    fastest = timing.fastest(peer.calls(case, x))
+    return partial(eval, compile(fastest.statement, fastest.label, "eval"), dict(fastest.names[0]))
 
 
 def ratio_to_copy(call, nbytes):

@@ -4,11 +4,18 @@ import numpy as np
 
 import s2dq
 
-from .common import cases, ratio_to_copy
+from .common import cases, numpy_call, ratio_to, ratio_to_copy
+
+NUMPY_BYTES = 4 << 20  # in as many cases as have no more NumPy says what it would in the others, and is slow in those
 
 
-def names(*, small):
-    return tuple(case.name for case in cases.CASES if ("small" in case.tags) == small)
+def names(*, small, most=None):
+    """Of cases with so little data that the call is all there is, or of others, with up to `most` bytes."""
+    return tuple(
+        case.name
+        for case in cases.CASES
+        if ("small" in case.tags) == small and (most is None or cases.input_nbytes(case) <= most)
+    )
 
 
 class OneCase:
@@ -41,6 +48,21 @@ class Throughput(OneCase):
         return ratio_to_copy(self.call, self.out.nbytes)
 
     track_ratio_to_copy.unit = "copies"
+
+
+class OverNumPy(OneCase):
+    """A call into an output that exists, over the fastest that NumPy does for the same result."""
+
+    params = (names(small=False, most=NUMPY_BYTES),)
+
+    def setup(self, name):
+        super().setup(name)
+        self.numpy = numpy_call(self.case, self.x)
+
+    def track_ratio_to_numpy(self, name):
+        return ratio_to(self.call, self.numpy)
+
+    track_ratio_to_numpy.unit = "times"
 
 
 class SmallCall(OneCase):

@@ -1,10 +1,10 @@
-"""The main job, one thread: uint8 frames to an int8 model input in one pass."""
+"""The main job and its way back, one thread: uint8 frames to an int8 model input in one pass, and frames of it."""
 
 import numpy as np
 
 import s2dq
 
-from .common import cases, ratio_to_copy
+from .common import cases, numpy_call, ratio_to, ratio_to_copy
 
 
 class Preprocess:
@@ -18,13 +18,54 @@ class Preprocess:
     def setup(self, name):
         if not hasattr(s2dq, "Preprocessor"):
             raise NotImplementedError  # a commit without it: asv skips it
-        case = cases.find(name)
-        self.frames = cases.make_input(case, np.random.default_rng(0))
-        self.pre = s2dq.Preprocessor(**case.arguments, num_threads=1)
+        self.case = cases.find(name)
+        self.frames = cases.make_input(self.case, np.random.default_rng(0))
+        self.pre = s2dq.Preprocessor(**self.case.arguments, num_threads=1)
         self.out = self.pre(self.frames)
 
     def call(self):
         self.pre(self.frames, out=self.out)
+
+    def time_call(self, name):
+        self.call()
+
+    def track_ratio_to_copy(self, name):
+        return ratio_to_copy(self.call, self.out.nbytes)
+
+    track_ratio_to_copy.unit = "copies"
+
+    def track_ratio_to_numpy(self, name):
+        return ratio_to(self.call, numpy_call(self.case, self.frames))
+
+    track_ratio_to_numpy.unit = "times"
+
+
+INVERSE = {  # name: shape of the tensor, arguments
+    "camera_640": ((1, 640, 640, 3), {}),
+    "camera_640_nchw": ((1, 3, 640, 640), {"data_format": "NCHW"}),
+    "camera_640_b2": ((1, 320, 320, 12), {"block_size": 2}),
+    # As many means as channels tell spare lanes from them.
+    "camera_640_int8x4": ((1, 1, 640, 640, 4), {"data_format": "NCHW_VECT_C", "mean": (0, 0, 0)}),
+}
+
+
+class Postprocess:
+    """A prepared `Postprocessor` called on a tensor of int8, into frames that exist."""
+
+    param_names = ("case",)
+    params = (tuple(INVERSE),)
+    version = "1"
+
+    def setup(self, name):
+        if not hasattr(s2dq, "Postprocessor"):
+            raise NotImplementedError  # a commit without it: asv skips it
+        shape, arguments = INVERSE[name]
+        self.tensor = np.random.default_rng(0).integers(-128, 128, shape, np.int8)
+        self.post = s2dq.Postprocessor(scale=1 / 255, zero_point=-128, **arguments, num_threads=1)
+        self.out = self.post(self.tensor)
+
+    def call(self):
+        self.post(self.tensor, out=self.out)
 
     def time_call(self, name):
         self.call()
