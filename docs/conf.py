@@ -25,6 +25,7 @@ exclude_patterns = ["_build"]
 default_role = "py:obj"
 add_module_names = False
 autodoc_typehints = "none"
+autodoc_mock_imports = ["dask", "torch"]  # as far as pages need them: their classes stand in signatures alone
 toc_object_entries = False
 numpydoc_show_class_members = False  # pages name the methods they have
 myst_heading_anchors = 3

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """A ring of camera frames, rearranged without Python: docs/cython.md explains it.
 
-    python setup.py build_ext --inplace     # or: pip install .
+    python setup.py build_ext --inplace     # or: pip install --no-build-isolation .
 """
 
 from s2dq.kernels cimport Plan, plan_of, run
