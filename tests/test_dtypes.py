@@ -204,6 +204,16 @@ def test_pad_value_of_ml_dtypes(name, good, bad):
         assert raised.type is error, value
 
 
+def test_dtype_that_is_made_of_no_float_takes_its_own_values_for_padding():
+    rational = pytest.importorskip("numpy._core._rational_tests").rational
+    x = np.array([rational(1, 2), rational(3)])[None]
+    assert s2dq.space_to_batch_nd(x, [1], [[0, 1]], pad_value=rational(2, 3)).tolist() == [[*x[0], rational(2, 3)]]
+    for value in (0.5, 1):
+        with pytest.raises(TypeError, match=f"pad_value must be a value of dtype rational, not {value} ") as raised:
+            s2dq.space_to_batch_nd(x, [1], [[0, 1]], pad_value=value)
+        assert isinstance(raised.value.__cause__, TypeError)
+
+
 @pytest.mark.parametrize("name", ["packed", "aligned", "titled", "one field"])
 def test_pad_value_of_a_structured_dtype(name, rng):
     dtype = STRUCTURED[name]

@@ -610,6 +610,16 @@ def test_a_table_that_starts_like_no_plan_is_refused(table):
         _kernels.Program(np.array(table, np.int64))
 
 
+@pytest.mark.parametrize(("axes", "copied"), [
+    ([Axis(3, 512, 1920), Axis(97, 1 << 17, 1 << 16)], True),  # a tile is one run
+    ([Axis(64, 512, 128), Axis(97, 1 << 17, 1 << 16)], False),  # a tile joins two
+])  # fmt: skip
+def test_far_runs_that_no_tile_makes_longer_are_copied(axes, copied):
+    means = _plan.Means(networks=True, streams=True, short_rows=True, lines=True, moves=True, maps=False, tables=True)
+    box = _plan.Box(_plan.X, _plan.Y, 0, 0, 128, tuple(axes))
+    assert _plan.is_far_run(box, means) == copied
+
+
 @pytest.mark.skipif(not (_kernels.tile_means() or [False])[0], reason="no networks on this instruction set")
 def test_a_network_that_has_no_kernel_is_refused():
     """One level, and 64 bytes of a register side by side on either side: nothing to exchange."""

@@ -66,6 +66,8 @@ WORDS = [  # instruction set, operator, x, arguments, and the plan as it prints
      "[1024:32768>32768] {X+0->Y+0 (4x64B>4x64B!) 128:128>256}"),
     ("avx512vbmi", "space_to_depth", (1, 16, 70, 16), {"block_size": 2, "out_format": "NCHW"},
      "[] {X+0->Y+0 (32x32B>32x32B net) 2:1120>8960 2:1024>32<928,29 8:2240>35}"),
+    ("avx512vbmi", "space_to_depth", (1, 1024, 1024, 80), {"block_size": 2},
+     "[512:163840>163840 512:160>320] {X+0->Y+0 (6x32B>5x32B) 2:81920>160}"),
     ("avx512vbmi", "space_to_depth", (0, 10, 10, 5), {"block_size": 2}, "nothing"),
     ("portable", "space_to_depth", (1, 4, 4, 3), {"block_size": 2, "out_format": "NCHW_VECT_C", "vect": 32},
      "[] {X+0->T+0 6B 2:24>24 2:6>12 2:12>6 ; T+0->Y+0 12B+20 4:12>32}"),
