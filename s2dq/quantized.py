@@ -176,6 +176,13 @@ class QuantizedTensor:
         ------
         TypeError, ValueError, MemoryError
             As `s2dq.dequantize`.
+
+        Examples
+        --------
+        >>> import numpy as np, s2dq
+        >>> q = s2dq.QuantizedTensor(np.array([-128, 0, 127], np.int8), 0.5, -128)
+        >>> q.dequantize()
+        array([  0. ,  64. , 127.5], dtype=float32)
         """
         return dequantize(self, out=out, num_threads=num_threads)
 
