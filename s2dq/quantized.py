@@ -452,7 +452,7 @@ def requantize(
 
     Notes
     -----
-    From 8 bits to 8 bits, every byte is looked up in a table of all 256 results, one table for each index of the axis.
+    From 8 bits to 8 bits, bytes are looked up in tables of all 256 results where neighbours share their parameters.
 
     References
     ----------
@@ -473,7 +473,7 @@ def requantize(
         for pair in (q, call.parameters)
     )
     bytes_to_bytes = call.x.itemsize == call.out.itemsize == 1
-    if bytes_to_bytes and call.x.size >= 256 * prod(shape) > 0:
+    if bytes_to_bytes and call.x.size >= 256 * prod(shape) > 0 and _shared_by(q.shape, source) >= _TABLE_RUN:
         _look_up(call.x, call.out, source, target, call.num_threads)
     else:
         along = _along(q.shape, source)
@@ -483,7 +483,7 @@ def requantize(
 
 
 def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Parameters, num_threads: int) -> None:
-    """Requantize bytes by tables: a change of layout that changes no layout, with one table or one a channel."""
+    """Requantize bytes by tables: a change of layout that changes no layout, with one table or one a plane."""
     count = source.scale.size
     levels = np.broadcast_to(np.arange(256, dtype=np.uint8).view(x.dtype), (count, 256))
     tables = np.empty((count, 256), out.dtype)
@@ -494,26 +494,20 @@ def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Paramet
         lookup = lookup_of(table_bytes)
     else:
         lookup = Lookup("table", table_bytes, np.zeros((count, 4), np.int64), 0, 0)
-    layout, lanes = LAYOUTS["NCHW"], 0
-    if source.axis is None:
-        batch, channels, extents = 1, 1, (1, x.size)
-    elif _in_words(x.shape, source):
-        layout, lanes = LAYOUTS["NCHW_VECT_C"], x.shape[4]
-        batch, channels, extents = x.shape[0], count, x.shape[2:4]
-    else:
-        batch, channels = prod(x.shape[: source.axis]), count
-        extents = (1, prod(x.shape[source.axis + 1:]))
-    shape = (batch, channels, *extents) if not lanes else x.shape
+    plane = _shared_by(x.shape, source)
+    layout, batch, extents = LAYOUTS["NCHW"], x.size // (count * plane), (1, plane)
+    shape = (batch, count, *extents)
     x = np.ascontiguousarray(x)
     problem = DepthProblem(
         to_depth=True, source=layout, target=layout, mode="DCR", steps=contiguous_steps(shape, 1), itemsize=1,
-        batch=batch, blocks=extents, block=(1, 1), lo=(0, 0), space=extents, channels=channels, src_lanes=lanes,
-        dst_lanes=lanes, dst_shape=shape, tables=count, lookup=lookup.kind,
+        batch=batch, blocks=extents, block=(1, 1), lo=(0, 0), space=extents, channels=count, src_lanes=0,
+        dst_lanes=0, dst_shape=shape, tables=count, lookup=lookup.kind,
     )  # fmt: skip
     program, fill = program_of(problem), bytes(2) + SLACK
     _kernels.run(program, x, out, fill, _kernels.Lookups(program, fill, *lookup), num_threads)
 
 
+_TABLE_RUN = 16  # elements; where fewer neighbours share their parameters, to compute takes less time than to look up
 _SHORT_RUN = 64  # elements; shorter runs with the same parameters are taken together, each element with its own
 _SPREAD = 512  # elements that have their own parameters are taken so many at a time
 _MOST = 1 << 16  # copies of parameters
@@ -530,6 +524,13 @@ class _Along(NamedTuple):
     period: int
     each: int = 1
     times: int = 1
+
+
+def _shared_by(shape: tuple[int, ...], pair: Pair) -> int:
+    """How many neighbours share their parameters."""
+    if pair.axis is None:
+        return prod(shape)
+    return 1 if _in_words(shape, pair) else prod(shape[pair.axis + 1:])
 
 
 def _along(shape: tuple[int, ...], pair: Pair) -> _Along:
