@@ -6,7 +6,7 @@ import s2dq
 
 from .common import cases, numpy_call, ratio_to, ratio_to_copy
 
-NUMPY_BYTES = 4 << 20  # in as many cases as have no more NumPy says what it would in the others, and is slow in those
+NUMPY_BYTES = 2 << 20  # in as many cases as have no more: NumPy is slow in the others, and says what it says in these
 
 
 def names(*, small, most=None):
