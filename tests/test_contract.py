@@ -522,7 +522,7 @@ JUNK = {
     "raising": Raising(), "raising class": RaisingClass(), "raising list": RaisingList([1, 2]),
     "raising index": RaisingIndex(), "raising float": RaisingFloat(1),
     "raising int": RaisingInt(2), "bad hash": BadHash("junk"), "long repr": LongRepr(), "dask": DaskLike(),
-    "device": DeviceTensor(), "fraction": fractions.Fraction(1, 2), "nat": np.datetime64("NaT"),
+    "device": DeviceTensor(), "fraction": fractions.Fraction(1, 2), "nat": np.datetime64("NaT", "s"),
     "array": np.zeros((2, 2)), "int array": np.array([2, 1]), "0-d": np.array(2), "empty": np.empty((0, 2), int),
     "object array": np.array([None, 2]), "huge object array": np.array([HUGE, HUGE], object),
     "bool array": np.array([True, False]), "strings": np.array(["a", "b"]), "big-endian": np.array([1, 2], ">i8"),

@@ -142,7 +142,7 @@ PAD_VALUES = [
     (">i4", 0x01020304), ("float16", 65504.0), ("float16", np.float64(1e-9)), ("float32", 0.1), ("float32", -0.0),
     ("float64", 0.1), ("float64", float("inf")), (">f8", 1.5), ("complex64", 1 - 2j), ("complex128", 3),
     ("complex128", complex(float("inf"), -1)), ("M8[s]", np.datetime64("2020-01-02T03:04:05")),
-    ("M8[ns]", np.datetime64("2020-01-02")), ("M8[s]", np.datetime64("NaT")), ("m8[D]", np.timedelta64(-3, "D")),
+    ("M8[ns]", np.datetime64("2020-01-02")), ("M8[s]", np.datetime64("NaT", "s")), ("m8[D]", np.timedelta64(-3, "D")),
     ("S3", b"xyz"), ("S3", b"x"), ("S3", b""), ("U5", "h\u00e9llo"), (">U4", "ab"),
 ]
 

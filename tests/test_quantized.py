@@ -687,7 +687,7 @@ class Hostile:
 
 JUNK = [None, True, 0, -1, 2.5, 1j, float("nan"), 10**400, "x", b"ab", [], [1, 2], [[1]], {}, {1}, range(2), int, ...,
         object(), Hostile(), [Hostile()], np.zeros(2), np.zeros((2, 2), np.int8), np.array(1), np.array(["a"]),
-        np.zeros(2, "i4,f4"), np.ma.array([1], mask=[1]), np.array([None]), np.datetime64("NaT"), Q,
+        np.zeros(2, "i4,f4"), np.ma.array([1], mask=[1]), np.array([None]), np.datetime64("NaT", "s"), Q,
         Fraction(1, 3), np.zeros(2, np.float32), np.zeros((2, 3), np.int8)]  # fmt: skip
 
 
