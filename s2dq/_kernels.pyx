@@ -141,6 +141,7 @@ cdef extern from "_micro/isa.h" nogil:
     int S2DQ_ISA_COUNT
     const char *s2dq_isa_name(int isa) noexcept
     int s2dq_isa_runs(int isa) noexcept
+    int s2dq_follows_streams() noexcept
 
 cdef extern from "_micro/avx2_map.h" nogil:
     ctypedef struct s2dq_tables:
@@ -322,6 +323,8 @@ cdef enum:
 
 cdef int64_t FAR = 1 << 20           # results of this size and their sources do not stay in the nearer caches
 cdef int64_t NEAR = 32 << 10         # sources of one tile that lie together
+cdef int64_t FOLLOWED = 1 << 22      # up to here some processors need no help with a source that is read in order
+cdef bint FOLLOWS = s2dq_follows_streams()
 cdef int64_t LINE_MEMORY = 1 << 18   # bytes of a result from which it is worth 0.2 us that it begins at a cache line
 cdef int64_t KEEP_MEMORY = 1 << 25   # bytes of a result from which the allocator would give every page back
 cdef int64_t SMALL = 1 << 14         # bytes of a result that are moved before anything is set up
@@ -394,6 +397,30 @@ cdef bint worth_fetching(const s2dq_tile *tile) noexcept nogil:
     for k in range(tile.inputs * tile.loads):
         if not -NEAR <= tile.src[k] - tile.src[0] <= NEAR:
             return False
+    return True
+
+
+cdef bint reads_in_order(const Segment *segment, const Box *box) noexcept nogil:
+    """Whether a tile reads its source from one end to the other."""
+    cdef const s2dq_tile *tile = box.tile
+    cdef int64_t piece = S2DQ_REGISTER_BYTES // tile.loads
+    cdef int64_t read = 0
+    cdef int k
+    for k in range(tile.inputs * tile.loads):
+        if tile.src_mask[k]:
+            if tile.src[k] != tile.src[0] + read:
+                return False
+            read += piece
+    return segment.boxes == 1 and goes_on(box.axes, box.count, &read) and goes_on(segment.axes, segment.row_axes, &read)
+
+
+cdef bint goes_on(const s2dq_axis *axes, int count, int64_t *read) noexcept nogil:
+    """Whether each turn of the loops reads on from where the one before stopped. IN, OUT: bytes read in a turn."""
+    cdef int k
+    for k in range(count - 1, -1, -1):
+        if axes[k].src > read[0] or axes[k].src <= 0:
+            return False
+        read[0] = axes[k].src * axes[k].extent - axes[k].src_back
     return True
 
 
@@ -495,8 +522,7 @@ cdef class Program:
             self.nbytes += segment.rows * segment.row_bytes
         if self.low > self.high:  # it reads nothing
             self.low = self.high = 0
-        for k in range(tiles):
-            self.tiles[k].far = self.nbytes >= FAR and worth_fetching(&self.tiles[k])
+        self._choose_fetching()
         self.all_boxes = boxes
         if KERNELS.steps != NULL and tiles:
             self.steps = <s2dq_steps *>calloc(tiles, sizeof(s2dq_steps))
@@ -514,10 +540,24 @@ cdef class Program:
                     box.streamer = KERNELS.streamer(box.tile)
                 if KERNELS.aligner != NULL:
                     box.aligner = KERNELS.aligner(box.tile)
-        for k in range(networks):
-            self.networks[k].far = self.nbytes >= FAR
         if at != length:
             raise ValueError("plan table: length does not match its contents")
+
+    cdef void _choose_fetching(self):
+        """Where software fetches what is read next. OUT: `far` of tiles and networks."""
+        cdef Segment *segment
+        cdef Box *box
+        cdef int s, k
+        for s in range(self.count):
+            segment = &self.segments[s]
+            for k in range(segment.boxes):
+                box = &segment.box[k]
+                if box.network:
+                    box.network.far = self.nbytes >= FAR and not FOLLOWS
+                elif box.tile:
+                    box.tile.far = self.nbytes >= FAR and worth_fetching(box.tile)
+                    if FOLLOWS and self.nbytes < FOLLOWED and reads_in_order(segment, box):
+                        box.tile.far = False
 
     cdef void _reads(self, Box *box, const int64_t *src, int64_t registers, int64_t loads):
         """What a tile or network reads when it reads its pieces in full. OUT: `low` and `high` of the box."""

@@ -42,4 +42,16 @@ static int s2dq_isa_runs(int isa)
     }
 }
 
+/* Whether the processor's own prefetchers keep up with the last cache, so that fetching by software gets in their way:
+ * measured on Zen 4. Intel's are better off with help. */
+static int s2dq_follows_streams(void)
+{
+#if defined(S2DQ_X86)
+    __builtin_cpu_init();
+    return __builtin_cpu_is("amd") != 0;
+#else
+    return 0;
+#endif
+}
+
 #endif
