@@ -1280,6 +1280,16 @@ cdef class PreparedCall:
         Of the result.
     num_threads : int
         The largest team where a run does not say; 0 leaves it to the setter, the environment and OpenMP.
+
+    Examples
+    --------
+    >>> import numpy as np, s2dq
+    >>> bottom_up = np.empty((1, 480, 640, 3), np.uint8)[:, ::-1]
+    >>> prepared = s2dq.kernels.prepare(s2dq.space_to_depth, bottom_up, 2)
+    >>> prepared
+    <PreparedCall (1, 480, 640, 3) uint8 -> (1, 240, 320, 12) uint8>
+    >>> prepared.x_strides, prepared.x_low, prepared.x_high  # rows are read backwards
+    ((921600, -1920, 3, 1), -919680, 1920)
     """
 
     cdef Ready ready

@@ -14,9 +14,9 @@ README = Path(__file__).parent.parent / "README.md"
 # `__main__` runs the command when it is imported.
 MODULES = ["s2dq", *(module.name for module in pkgutil.walk_packages(s2dq.__path__, "s2dq.")
                      if not module.name.endswith(".__main__"))]
-WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads", "s2dq.kernels",
-                 "s2dq.compat.nnapi", "s2dq.compat.onnx", "s2dq.compat.openvino", "s2dq.compat.tensorflow.v1",
-                 "s2dq.compat.torch", "s2dq.dask")
+WITH_EXAMPLES = ("s2dq.operators", "s2dq.quantized", "s2dq.reference", "s2dq._threads", "s2dq._kernels",
+                 "s2dq.kernels", "s2dq.compat.nnapi", "s2dq.compat.onnx", "s2dq.compat.openvino",
+                 "s2dq.compat.tensorflow.v1", "s2dq.compat.torch", "s2dq.dask")
 # Pages without a session. Ray is nowhere installed: what its page shows is examples/ray_batches.py, which is tested as
 # the other examples are. The calls of systems.md are run by test_pages.py.
 WITHOUT_SESSION = {"docs/api.md", "docs/changelog.md", "docs/command.md", "docs/compat/index.md",
