@@ -370,7 +370,7 @@ def segment_of(box: Box) -> Segment:
 def leaves_gaps(box: Box) -> bool:
     """Whether runs of whole lines, in the order of the result, leave gaps in the source that are come back to when
     their lines are gone. In the order of the source, the result is a few streams that go on."""
-    if box.lookup or box.lanes or box.width < _RUN_BYTES or not box.axes:
+    if box.lanes or box.width < _RUN_BYTES or not box.axes:
         return False
     inner = box.width
     for axis in reversed(box.axes):
@@ -1088,14 +1088,13 @@ def _scratch_moves(inner: DepthProblem, tiles: Means | None, base: int, dst_offs
     moves = []
     for segment in plan.segments:
         rows, boxes = segment
-        moving = (X, F) if len(boxes) == 1 else (X,)  # what kernels move from row to row
         if len(boxes) == 1:  # nothing waits for another box: its rows are loops of its own
             rows, boxes = (), (boxes[0]._replace(axes=(*rows, *boxes[0].axes)),)
         for turn in product(*(range(axis.extent) for axis in rows)):
             src = sum(i * axis.src for i, axis in zip(turn, rows))
             dst = sum(i * axis.dst for i, axis in zip(turn, rows))
-            for box in boxes:
-                src_offset = box.src_offset + (src if box.source in moving else base if box.source == T else 0)
+            for box in boxes:  # fill values are the same in every row
+                src_offset = box.src_offset + (src if box.source == X else base if box.source == T else 0)
                 moves.append(box._replace(
                     source=T if box.source == X else box.source, src_offset=src_offset,
                     dst_offset=box.dst_offset + (dst + dst_offset if box.target == Y else base),

@@ -527,11 +527,17 @@ class Door:
         return True
 
     def _registered(self, argument: str, value: Any, held: np.ndarray) -> bool:
-        """Dtypes other packages register, ml_dtypes above all: small floats and sub-byte integers."""
+        """Dtypes other packages register, ml_dtypes above all: small floats, complex ones, sub-byte integers."""
         make = held.dtype.type
         if isinstance(value, make):
             held[...] = value
             return True
+        if np.can_cast(held.dtype, np.complex128) and not np.can_cast(held.dtype, np.float64):
+            given = np.zeros((), np.complex128)
+            if not self._complex(argument, value, given):
+                return False
+            held[...] = given
+            return bool(np.isfinite(complex(held[()])) or not np.isfinite(given))
         number = self._real(argument, value, held.dtype)
         try:
             integral = float(make(0.5)) != 0.5

@@ -614,6 +614,16 @@ def test_refused_parts(arguments, keywords, error, message):
             s2dq.quantize(np.zeros(values.shape), *arguments[1:], values.dtype, **keywords)
 
 
+def test_parameters_of_small_floats_are_refused():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for name in ("float8_e5m2", "bfloat16", "int4"):  # the first is of NumPy's kind of floats, the others of none
+        small = np.ones(3, getattr(ml_dtypes, name))
+        with pytest.raises(TypeError, match=f"scale must be a real number or one per index, not of {name}"):
+            QuantizedTensor(I8, small, 0, axis=0)
+        with pytest.raises(TypeError, match=f"zero_point must be an integer or one per index, not of {name}"):
+            QuantizedTensor(I8, 1.0, small, axis=0)
+
+
 FLOAT = np.zeros((2, 3), np.float32)
 Q = tensor((2, 3))
 LOCKED = np.zeros((2, 3), np.int8)

@@ -44,7 +44,7 @@ TESTS = {
     "s2dq/_plan.py": [DRAWN, "recorded_plans", "plan", "worked_cases", "tiles"],
     "s2dq/_tiles.py": [DRAWN, "recorded_plans", "plan", "worked_cases", "tiles"],
     "s2dq/_validate.py": ["recorded_answers", "worked_cases", "contract", "arrays", "out", "bad_input",
-                          "preprocess", "postprocess"],
+                          "preprocess", "postprocess", "dtypes", "quantized"],
     "s2dq/operators.py": ["worked_cases", "arrays", "memo", "bad_input"],
     "s2dq/preprocess.py": ["preprocess", "postprocess"],
     "s2dq/quantized.py": ["quantized"],
