@@ -537,7 +537,8 @@ def is_far_run(box: Box, means: Means) -> bool:
     if box.width < _RUN_BYTES or box.width % LINE:
         return False
     found = tile_for(box, means)
-    return found is None or found[0].dst.runs()[0] != 1 or found[0].nbytes <= box.width
+    assert found, "granules alone always fit"
+    return found[0].dst.runs()[0] != 1 or found[0].nbytes <= box.width
 
 
 def is_run(box: Box) -> bool:
