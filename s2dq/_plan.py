@@ -370,7 +370,7 @@ def segment_of(box: Box) -> Segment:
 def leaves_gaps(box: Box) -> bool:
     """Whether runs of whole lines, in the order of the result, leave gaps in the source that are come back to when
     their lines are gone. In the order of the source, the result is a few streams that go on."""
-    if box.lanes or box.width < _RUN_BYTES or not box.axes:
+    if box.lanes or box.width < _RUN_BYTES:
         return False
     inner = box.width
     for axis in reversed(box.axes):
@@ -631,7 +631,7 @@ def counted_boxes(move: Move, window: Window) -> Iterator[Box]:
     """The boxes of a move, those inside `window` with its blocks counted from its own start."""
     outer, inner = (move.atoms[digit] for digit in window.digits)
     block, total = inner.extent, outer.extent * inner.extent
-    pads = window.outside == "pad" and window.hi - window.lo < total
+    pads = window.outside == "pad"
 
     def part(ranges: Ranges, what: str, lo: int, hi: int) -> Iterator[Box]:
         for digits in split_range((outer.extent, block), lo, hi):
