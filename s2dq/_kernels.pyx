@@ -1285,9 +1285,9 @@ cdef class PreparedCall:
     --------
     >>> import numpy as np, s2dq
     >>> bottom_up = np.empty((1, 480, 640, 3), np.uint8)[:, ::-1]
-    >>> prepared = s2dq.kernels.prepare(s2dq.space_to_depth, bottom_up, 2)
+    >>> prepared = s2dq.kernels.prepare(s2dq.Preprocessor(scale=1 / 255, zero_point=-128), bottom_up)
     >>> prepared
-    <PreparedCall (1, 480, 640, 3) uint8 -> (1, 240, 320, 12) uint8>
+    <PreparedCall (1, 480, 640, 3) uint8 -> (1, 480, 640, 3) int8>
     >>> prepared.x_strides, prepared.x_low, prepared.x_high  # rows are read backwards
     ((921600, -1920, 3, 1), -919680, 1920)
     """
