@@ -110,6 +110,7 @@ cdef extern from "_micro/tile.h" nogil:
         int8_t fill[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         uint8_t tab[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES]
         const s2dq_steps *steps
+    void s2dq_tile_join_stores(s2dq_tile *tile) noexcept
     void s2dq_tile_choose(s2dq_tile *tile) noexcept
     ctypedef struct s2dq_network:
         int64_t levels, loads, stores, run, unit, step, far
@@ -142,6 +143,7 @@ cdef extern from "_micro/isa.h" nogil:
     const char *s2dq_isa_name(int isa) noexcept
     int s2dq_isa_runs(int isa) noexcept
     int s2dq_follows_streams() noexcept
+    int s2dq_stores_across() noexcept
 
 cdef extern from "_micro/avx2_map.h" nogil:
     ctypedef struct s2dq_tables:
@@ -171,7 +173,8 @@ cdef extern from "_micro/dispatch.h" nogil:
         int lines, tables
         void (*map)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_tables *mapping,
                     const s2dq_axis *axes, int count) noexcept nogil
-    s2dq_kernels s2dq_kernels_of(int isa) noexcept
+        int across
+    s2dq_kernels s2dq_kernels_of(int isa, int across) noexcept
 
 cdef extern from "_micro/convert.h" nogil:
     ctypedef struct s2dq_environment:
@@ -648,6 +651,8 @@ cdef class Program:
             self._read_register(table, &here, tile.tab[k])
             for part in range(S2DQ_REGISTER_BYTES):
                 tile.fills += tile.fill[k][part] >= 0
+        if KERNELS.across:
+            s2dq_tile_join_stores(tile)
         s2dq_tile_choose(tile)
         at[0] = here
 
@@ -1923,6 +1928,13 @@ def available_isas():
     return [s2dq_isa_name(k).decode() for k in range(S2DQ_ISA_COUNT) if s2dq_isa_runs(k)]
 
 
+def pretend_habits(follows_streams=None, stores_across=None):
+    """Make programs as for a processor with these habits; None asks this one again: for tests."""
+    global FOLLOWS, KERNELS
+    FOLLOWS = s2dq_follows_streams() if follows_streams is None else follows_streams
+    KERNELS = s2dq_kernels_of(ISA, s2dq_stores_across() if stores_across is None else stores_across)
+
+
 def _choose_isa():
     """Take the instruction set that ``S2DQ_ISA`` names, else the best one."""
     wanted = os.environ.get("S2DQ_ISA", "").strip()
@@ -1937,7 +1949,7 @@ def _choose_isa():
 
 
 ISA = _choose_isa()
-KERNELS = s2dq_kernels_of(ISA)
+KERNELS = s2dq_kernels_of(ISA, s2dq_stores_across())
 CONVERTERS = s2dq_converters_of(ISA)
 
 if s2dq_guard_fork() != 0:

@@ -53,6 +53,7 @@ _PAGE_BYTES = 4096
 _SHORT_STREAMS = {2: (1, 2, 4, 8), 8: (1, 2)}  # so many of such elements, in rows of less than a vector
 _WIDE_BYTES = 192  # granules of at least this are copied as they are
 _FAR_BYTES = 1 << 21  # a result beyond the caches of a core, where whole lines are so from _RUN_BYTES on
+_WAYS, _SHORT_BYTES = 8, 512  # lines of a set of the nearest cache; runs that would not fill a few of them
 _RUN_BYTES, _NEAR_BYTES = 128, 1 << 14  # runs of at least this are worth an order, lines within this are still near
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
@@ -364,7 +365,35 @@ def segment_of(box: Box) -> Segment:
     while rows and size * rows[-1].extent < _INNER_BYTES:
         inner.insert(0, rows.pop())
         size *= inner[0].extent
-    return Segment(tuple(rows), (box._replace(axes=tuple(inner) if gaps else loop_order(tuple(inner))),))
+    if not gaps:
+        inner = list(loop_order(tuple(inner)))
+    if box.source == X and not box.lanes:
+        read_pages(rows, inner, 1, box.width, box.width)
+    return Segment(tuple(rows), (box._replace(axes=tuple(inner)),))
+
+
+def read_pages(rows: list[Axis], inner: list[Axis], streams: int, run: int, written: int) -> None:
+    """Where the innermost loops read runs that lie pages apart, take those that follow each other from the rows.
+
+    Lines pages apart share a set of the caches, so what is fetched behind each run would be gone before it is read.
+    `streams` runs of `run` bytes are read and runs of `written` bytes written by what is in the loops.
+    """
+    total = streams * run * prod(axis.extent for axis in (*rows, *inner))
+    k = len(inner)
+    while k and inner[k - 1].src == run and not inner[k - 1].src_back:
+        k -= 1
+        run *= inner[k].extent
+        written *= inner[k].extent if inner[k].dst == written else 1
+    leaps = [axis for axis in inner[:k] if axis.src and axis.src % _PAGE_BYTES == 0]
+    if 2 * total < _FAR_BYTES or run < _RUN_BYTES or streams * prod(axis.extent for axis in leaps) <= _WAYS:
+        return
+    for at, axis in enumerate(rows):
+        part = largest_part(axis.extent, min(_PAGE_BYTES // run, axis.extent // _FEW_ROWS))
+        keeps = written >= _SHORT_BYTES or axis.dst % _PAGE_BYTES != 0
+        if axis.src == run and not axis.tab and not axis.src_back and part > 1 and keeps:
+            rows[at] = Axis(axis.extent // part, part * axis.src, part * axis.dst)
+            inner.insert(k, axis._replace(extent=part))
+            return
 
 
 def leaves_gaps(box: Box) -> bool:
@@ -447,14 +476,17 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
             rest.append((of, axis.extent * count))
         rows.append(axis)
         size //= axis.extent
-    inner = tuple(loop.axis for loop in loops)
+    inner = [loop.axis for loop in loops]
     stream = 0
     if means.streams and tile.is_sequence([*rows[-1:], *inner]):
         stream = SEQUENCE
     elif means.streams and innermost and tile.fills_lines(innermost.axis):
         if innermost.axis.dst * innermost.axis.extent >= means.sweep:
             stream = innermost.count
-    tiles = box._replace(axes=inner, width=tile.nbytes, tile=tile, stream=stream)
+    if not stream and isinstance(tile, Tile) and box.source == X:
+        streams, pieces = tile.src.runs()
+        read_pages(rows, inner, streams, pieces * tile.src.width, tile.dst.runs()[1] * tile.dst.width)
+    tiles = box._replace(axes=tuple(inner), width=tile.nbytes, tile=tile, stream=stream)
     yield Segment(tuple(axis for axis in rows if axis.extent > 1), (tiles,))
     for of, start in rest:
         yield from tiled(cut_axis(box, of, start), means)

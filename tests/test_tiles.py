@@ -655,7 +655,16 @@ def random_tile(rng, inputs, loads, outputs, stores, pieces, neighbours, fills):
     return Tile(*sides, tuple(made)), reach, pieces * stored
 
 
+@pytest.fixture(params=[False, True], ids=["whole lines", "across lines"])
+def stores_across(request):
+    """Programs as for a processor that stores across two lines at no cost, or not, whichever this one is."""
+    _kernels.pretend_habits(stores_across=request.param)
+    yield request.param
+    _kernels.pretend_habits()
+
+
 @needs_tiles
+@pytest.mark.usefixtures("stores_across")
 @pytest.mark.parametrize("fills", [False, True], ids=["moved", "and filled"])
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("inputs", [1, 2, 3, 4])
@@ -685,6 +694,7 @@ def test_cropped_words_in_sequence_stay_inside_of_the_result(start):
     assert (guarded[: 64 + start] == 77).all() and (guarded[64 + start + expected.nbytes :] == 77).all()
 
 
+@pytest.mark.usefixtures("stores_across")
 @pytest.mark.parametrize("lines", range(1, 10))
 def test_kernels_copy_runs_wherever_the_result_begins(rng, lines):
     for extents in ([5], [3, 4], [2, 3, 2], [70]):
@@ -846,6 +856,11 @@ LARGE = {
     "pages apart": ("space_to_depth", (1, 64, 64, 64), "u1",
                     {"block_size": 1, "data_format": "NCHW", "out_format": "NHWC"}),
     "pages apart, b = 4": ("depth_to_space", (1, 64, 64, 48), "u1", {"block_size": 4, "out_format": "NCHW"}),
+    "pages apart, read a page at a time": ("depth_to_space", (1, 256, 128, 128), "u1",
+                                           {"block_size": 8, "data_format": "NCHW"}),
+    "batch, pages apart": ("space_to_batch_nd", (1, 16896, 16), "f8", {"block_shape": [512], "paddings": [[512, 0]]}),
+    "batch, pages apart on both sides": ("space_to_batch_nd", (1, 16384, 16), "f8",
+                                         {"block_shape": [512], "paddings": [[0, 0]]}),
     "RGB to words, padded": ("space_to_depth", (2, 127, 130, 3), "u1",
                              {"block_size": 2, "out_format": "NCHW_VECT_C", "paddings": [[1, 0], [2, 4]]}),
     "words of three to words of four": (

@@ -569,6 +569,19 @@ static const s2dq_tile_runner s2dq_512_mapped_same[3] = {s2dq_512_mapped_same_11
 static const s2dq_tile_runner s2dq_512_streamers[4][3][4] = {
     S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAM_ENTRY, S2DQ_512_STREAM_ENTRY)};
 
+/* 128 bytes in half registers: fewer of their loads and stores are across two lines. */
+S2DQ_512_INLINE void s2dq_512_copy_pair(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src)
+{
+    const __m256i *from = (const __m256i *)src;
+    __m256i *to = (__m256i *)dst;
+    const __m256i a = _mm256_loadu_si256(from), b = _mm256_loadu_si256(from + 1);
+    const __m256i c = _mm256_loadu_si256(from + 2), d = _mm256_loadu_si256(from + 3);
+    _mm256_storeu_si256(to, a);
+    _mm256_storeu_si256(to + 1, b);
+    _mm256_storeu_si256(to + 2, c);
+    _mm256_storeu_si256(to + 3, d);
+}
+
 /* A run of at least one register, the last one overlapping. Long runs are stored in whole lines: a store across two
  * lines takes nearly twice as long. */
 S2DQ_512_INLINE void s2dq_512_copy_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t width)
@@ -578,16 +591,7 @@ S2DQ_512_INLINE void s2dq_512_copy_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t
         _mm512_storeu_si512(dst, _mm512_loadu_si512(src));
         k = S2DQ_REGISTER_BYTES - ((int64_t)(uintptr_t)dst & (S2DQ_REGISTER_BYTES - 1));
     }
-    for (; k + 128 <= width; k += 128) { /* half registers: fewer of their loads are across two lines */
-        const __m256i *from = (const __m256i *)(src + k);
-        __m256i *to = (__m256i *)(dst + k);
-        const __m256i a = _mm256_loadu_si256(from), b = _mm256_loadu_si256(from + 1);
-        const __m256i c = _mm256_loadu_si256(from + 2), d = _mm256_loadu_si256(from + 3);
-        _mm256_storeu_si256(to, a);
-        _mm256_storeu_si256(to + 1, b);
-        _mm256_storeu_si256(to + 2, c);
-        _mm256_storeu_si256(to + 3, d);
-    }
+    for (; k + 128 <= width; k += 128) s2dq_512_copy_pair(dst + k, src + k);
     for (; k + 64 <= width; k += 64) _mm512_storeu_si512(dst + k, _mm512_loadu_si512(src + k));
     if (k < width) _mm512_storeu_si512(dst + width - 64, _mm512_loadu_si512(src + width - 64));
 }
@@ -610,6 +614,21 @@ S2DQ_512 static void s2dq_512_copy_lines(uint8_t *dst, const uint8_t *src, const
     }
 }
 
+/* Runs of whole registers where stores may be across lines. */
+S2DQ_512 static void s2dq_512_copy_registers(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count,
+                                             int64_t width)
+{
+    for (int64_t i = 0; i < axes->extent; i++, dst += axes->dst, src += axes->src) {
+        if (count > 1) {
+            s2dq_512_copy_registers(dst, src, axes + 1, count - 1, width);
+            continue;
+        }
+        int64_t k = 0;
+        for (; k + 128 <= width; k += 128) s2dq_512_copy_pair(dst + k, src + k);
+        if (k < width) _mm512_storeu_si512(dst + k, _mm512_loadu_si512(src + k));
+    }
+}
+
 /* How far the runs begin behind a line; -1 where they differ in that, or are short or long. */
 static int s2dq_512_started(const uint8_t *dst, const s2dq_axis *axes, int count, int64_t width)
 {
@@ -620,11 +639,14 @@ static int s2dq_512_started(const uint8_t *dst, const s2dq_axis *axes, int count
 }
 
 /* Granules through any number of loops. Those of up to four registers are left to AVX2, which knows their widths, but
- * for runs that begin at a line: their loops stay in the order of the plan. */
-S2DQ_512 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
+ * for runs that begin at a line: their loops stay in the order of the plan. `across`: stores may be so. */
+S2DQ_512 static void s2dq_512_copy_any(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count,
+                                       int64_t width, int across)
 {
     const int started = s2dq_512_started(dst, axes, count, width);
-    if (started > 0) {
+    if (started >= 0 && across) {
+        s2dq_512_copy_registers(dst, src, axes, count, width);
+    } else if (started > 0) {
         s2dq_512_copy_lines(dst, src, axes, count, width, started);
     } else if (started < 0 && width <= S2DQ_512_NARROW) {
         s2dq_avx2_copy(dst, src, axes, count, width);
@@ -638,8 +660,18 @@ S2DQ_512 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_
             s2dq_512_copy_run(dst + i * axes->dst, src + i * axes->src, width);
     } else {
         for (int64_t i = 0; i < axes->extent; i++)
-            s2dq_512_copy(dst + i * axes->dst, src + i * axes->src, axes + 1, count - 1, width);
+            s2dq_512_copy_any(dst + i * axes->dst, src + i * axes->src, axes + 1, count - 1, width, across);
     }
+}
+
+static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
+{
+    s2dq_512_copy_any(dst, src, axes, count, width, 0);
+}
+
+static void s2dq_512_copy_across(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
+{
+    s2dq_512_copy_any(dst, src, axes, count, width, 1);
 }
 
 /* Bytes through one table, which four registers hold. */

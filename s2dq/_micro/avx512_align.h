@@ -239,6 +239,12 @@ static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
                             [tile->run_pieces / 2];
 }
 
+/* The same where stores may be across lines; those past the caches may not. */
+static s2dq_tile_runner s2dq_512_past_aligner(const s2dq_tile *tile)
+{
+    return tile->past ? s2dq_512_aligner(tile) : NULL;
+}
+
 /* Whether that is worth while: the loops make long runs, which do not begin at a line. */
 static int s2dq_512_aligns(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops)
 {

@@ -45,9 +45,12 @@ typedef struct {
     int (*steps)(s2dq_steps *steps, const s2dq_tile *tile);
     /* Whether tiles may be mapped, and whether they are quicker where each register goes through one table. */
     int lines, tables;
+    /* Whether stores across two lines of memory are as good as others. */
+    int across;
 } s2dq_kernels;
 
-static s2dq_kernels s2dq_kernels_of(int isa)
+/* `across`: as s2dq_stores_across says of this machine. */
+static s2dq_kernels s2dq_kernels_of(int isa, int across)
 {
     s2dq_kernels kernels = {.copy = s2dq_copy, .copy_lanes = s2dq_copy_lanes, .lookup = s2dq_lookup};
 #if defined(S2DQ_X86)
@@ -63,11 +66,11 @@ static s2dq_kernels s2dq_kernels_of(int isa)
         kernels.lines = 1;
     }
     if (isa == S2DQ_ISA_AVX512VBMI) {
-        kernels.copy = s2dq_512_copy;
+        kernels.copy = across ? s2dq_512_copy_across : s2dq_512_copy;
         kernels.lookup = s2dq_512_lookup;
         kernels.tile = s2dq_512_runner;
         kernels.streamer = s2dq_512_streamer;
-        kernels.aligner = s2dq_512_aligner;
+        kernels.aligner = across ? s2dq_512_past_aligner : s2dq_512_aligner;
         kernels.aligns = s2dq_512_aligns;
         kernels.network = s2dq_512_network_runner;
         kernels.edge = s2dq_512_run_edge;
@@ -76,6 +79,7 @@ static s2dq_kernels s2dq_kernels_of(int isa)
         kernels.short_rows = 1;
         kernels.lines = 1;
         kernels.tables = 1;
+        kernels.across = across;
     }
 #elif defined(S2DQ_ARM)
     if (isa == S2DQ_ISA_NEON) {
@@ -86,6 +90,7 @@ static s2dq_kernels s2dq_kernels_of(int isa)
 #else
     (void)isa;
 #endif
+    (void)across;
     return kernels;
 }
 

@@ -54,4 +54,17 @@ static int s2dq_follows_streams(void)
 #endif
 }
 
+/* Whether a store across two lines costs next to nothing, so that the shuffles that avoid it and the masks of its two
+ * parts cost more: measured on Zen 5, the first of AMD's with this instruction. On Zen 4 and Intel's it is the other
+ * way round. */
+static int s2dq_stores_across(void)
+{
+#if defined(S2DQ_X86)
+    __builtin_cpu_init();
+    return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512vp2intersect");
+#else
+    return 0;
+#endif
+}
+
 #endif

@@ -119,6 +119,20 @@ static inline void s2dq_tile_choose(s2dq_tile *tile)
             tile->way = way;
 }
 
+/* Stores whole registers where four pieces of them follow each other; before s2dq_tile_choose. */
+static inline void s2dq_tile_join_stores(s2dq_tile *tile)
+{
+    if (tile->stores != 4 || tile->run_pieces % 4) return;
+    for (int k = 0; k < tile->outputs * 4; k++)
+        if (tile->dst_mask[k] != 0xFFFF || tile->dst[k] != tile->dst[k / 4 * 4] + k % 4 * 16) return;
+    for (int k = 0; k < tile->outputs; k++) {
+        tile->dst[k] = tile->dst[k * 4];
+        tile->dst_mask[k] = ~0ULL;
+    }
+    tile->stores = 1;
+    tile->run_pieces /= 4;
+}
+
 /* A network: a tile of 1024 bytes in sixteen registers, for transposes of many streams.
  *
  * On level l every pair of registers whose numbers differ in bit l is looked up in twice: table[l][0] makes the one
