@@ -47,6 +47,17 @@ def test_mutants_have_names_of_their_own():
     assert "some.py: 1 -> 2 in y = 1 + 1 (2)" in names and "some.py: 1 + 1 -> (1 - 1)" in names
 
 
+def test_every_mutant_is_in_one_part():
+    mutants = module()
+    found = mutants.mutants_of("s2dq/_layout.py", mutants.text_of("s2dq/_layout.py"))
+    parts = [[m.name for m in found if m in mutants.Part(f"{k}/5")] for k in range(1, 6)]
+    assert all(parts) and sorted(sum(parts, [])) == sorted(m.name for m in found)
+    assert all(m in mutants.EVERYTHING for m in found)
+    for text in ("0/5", "6/5", "1", "a/b"):
+        with pytest.raises(ValueError):
+            mutants.Part(text)
+
+
 @pytest.mark.parametrize("file", module().TESTS)
 def test_mutants_of_the_package_are_python(file):
     mutants = module()

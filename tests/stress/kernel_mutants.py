@@ -38,7 +38,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from mutants import ROOT, Mutant, equivalent
+from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent
 
 SUITES = ["worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "operators", "quantized", "preprocess",
           "postprocess", "memo", "plan", "tiles", "fork_threads", "interrupt", "guard_pages"]
@@ -579,6 +579,7 @@ def parse_args():
     parser.add_argument("--suites", nargs="+", default=SUITES, metavar="NAME")
     parser.add_argument("--isas", nargs="+", default=["avx512vbmi", "avx2", "portable"])
     parser.add_argument("--sample", type=int, metavar="N", help="so many of all, by chance")
+    parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N")
     parser.add_argument("--seed", type=int, default=20250301)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e6)
@@ -599,7 +600,8 @@ def main():
     folder.mkdir(exist_ok=True)
     kernels.build()
     known = equivalent()
-    pool = [k for k, m in enumerate(kernels.mutants) if k not in kernels.refused and m.name not in known]
+    pool = [k for k, m in enumerate(kernels.mutants)
+            if k not in kernels.refused and m.name not in known and m in args.part]
     chosen = sorted(random.Random(args.seed).sample(pool, min(args.sample or len(pool), len(pool))))
     path = folder / "results.json"
     results = json.loads(path.read_text()) if path.exists() else {}

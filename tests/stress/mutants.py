@@ -8,9 +8,11 @@ some 3,700 of `_plan.py` and `_validate.py` take two hours of one core.
 
     python tests/stress/mutants.py --files s2dq/_plan.py s2dq/_validate.py --jobs 2 --resume mutants.json
     python tests/stress/mutants.py --sample 100 --resume mutants.json
+    python tests/stress/mutants.py --files s2dq/_plan.py --part 1/8
 
-What `--resume FILE` holds is not run again. Survivors are printed with their change. Those that no test can notice, for
-they mean the same, are listed with the reason in `equivalent_mutants.txt` beside this file, and are left out.
+What `--resume FILE` holds is not run again. The parts are the same on every machine, and after most edits. Survivors
+are printed with their change. Those that no test can notice, for they mean the same, are listed with the reason in
+`equivalent_mutants.txt` beside this file, and are left out.
 """
 
 import argparse
@@ -28,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -308,11 +311,27 @@ def ending(child, limit):
     return "failed" if status else ""
 
 
+class Part:
+    """K/N: of N parts of all mutants the K-th, by their names."""
+
+    def __init__(self, text):
+        self.number, self.count = map(int, text.split("/"))
+        if not 1 <= self.number <= self.count:
+            raise ValueError(text)
+
+    def __contains__(self, mutant):
+        return zlib.crc32(mutant.name.encode()) % self.count == self.number - 1
+
+
+EVERYTHING = Part("1/1")
+
+
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", nargs="+", default=list(TESTS), choices=list(TESTS), metavar="FILE")
     parser.add_argument("--lines", type=lambda text: range(*map(int, text.split(":"))), metavar="FIRST:END",
                         help="of those of these lines alone, such as new ones")
+    parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N")
     parser.add_argument("--seed", type=int, default=20250301)
     parser.add_argument("--sample", type=int, metavar="N", help="so many of all, by chance")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="results, read and written")
@@ -331,7 +350,7 @@ def main():
         return serve()
     known = equivalent()
     pool = [m for file in args.files for m in mutants_of(file, text_of(file)) if m.name not in known]
-    pool = [m for m in pool if not args.lines or m.line in args.lines]
+    pool = [m for m in pool if m in args.part and (not args.lines or m.line in args.lines)]
     chosen = random.Random(args.seed).sample(pool, min(args.sample or len(pool), len(pool)))
     if args.list:
         print(*(f"{m.line:5} {m.name}" for m in chosen), sep="\n")
