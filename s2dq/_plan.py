@@ -367,7 +367,7 @@ def segment_of(box: Box) -> Segment:
         size *= inner[0].extent
     if not gaps:
         inner = list(loop_order(tuple(inner)))
-    if box.source == X and not box.lanes:
+    if not box.lanes:
         read_pages(rows, inner, 1, box.width, box.width)
     return Segment(tuple(rows), (box._replace(axes=tuple(inner)),))
 
@@ -390,7 +390,7 @@ def read_pages(rows: list[Axis], inner: list[Axis], streams: int, run: int, writ
     for at, axis in enumerate(rows):
         part = largest_part(axis.extent, min(_PAGE_BYTES // run, axis.extent // _FEW_ROWS))
         keeps = written >= _SHORT_BYTES or axis.dst % _PAGE_BYTES != 0
-        if axis.src == run and not axis.tab and not axis.src_back and part > 1 and keeps:
+        if axis.src == run and not axis.tab and part > 1 and keeps:
             rows[at] = Axis(axis.extent // part, part * axis.src, part * axis.dst)
             inner.insert(k, axis._replace(extent=part))
             return
@@ -483,7 +483,7 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
     elif means.streams and innermost and tile.fills_lines(innermost.axis):
         if innermost.axis.dst * innermost.axis.extent >= means.sweep:
             stream = innermost.count
-    if not stream and isinstance(tile, Tile) and box.source == X:
+    if not stream and isinstance(tile, Tile):
         streams, pieces = tile.src.runs()
         read_pages(rows, inner, streams, pieces * tile.src.width, tile.dst.runs()[1] * tile.dst.width)
     tiles = box._replace(axes=tuple(inner), width=tile.nbytes, tile=tile, stream=stream)

@@ -91,6 +91,59 @@ def test_loop_order_table(axes, order):
     assert loop_order(axes) == tuple(axes[i] for i in order)
 
 
+# Rows, loops, and (streams, bytes of a run that is read, bytes of one that is written); then both as they become, or
+# None where they stay.
+PAGES = {
+    "rows of a page": ([Axis(512, 128, 8192)], [Axis(8, 65536, 1024), Axis(4, 32, 256)], (8, 32, 256),
+                       ([Axis(16, 4096, 262144)], [Axis(8, 65536, 1024), Axis(32, 128, 8192), Axis(4, 32, 256)])),
+    "runs without a loop": ([Axis(512, 128, 4224)], [Axis(31, 65536, 128)], (1, 128, 128),
+                            ([Axis(16, 4096, 135168)], [Axis(31, 65536, 128), Axis(32, 128, 4224)])),
+    "rows that are shared out": ([Axis(64, 128, 8192)], [Axis(32, 65536, 1024), Axis(4, 32, 256)], (8, 32, 256),
+                                 ([Axis(16, 512, 32768)],
+                                  [Axis(32, 65536, 1024), Axis(4, 128, 8192), Axis(4, 32, 256)])),
+    "a mebibyte": ([Axis(512, 128, 4224)], [Axis(16, 65536, 128)], (1, 128, 128),
+                   ([Axis(16, 4096, 135168)], [Axis(16, 65536, 128), Axis(32, 128, 4224)])),
+    "less": ([Axis(496, 128, 4224)], [Axis(16, 65536, 128)], (1, 128, 128), None),
+    "short runs": ([Axis(1024, 64, 4160)], [Axis(64, 65536, 64)], (1, 64, 64), None),
+    "nine streams": ([Axis(1024, 128, 4224)], [Axis(9, 65536, 128)], (1, 128, 128),
+                     ([Axis(32, 4096, 135168)], [Axis(9, 65536, 128), Axis(32, 128, 4224)])),
+    "eight streams": ([Axis(1024, 128, 4224)], [Axis(8, 65536, 128)], (1, 128, 128), None),
+    "half a page apart": ([Axis(512, 128, 4224)], [Axis(31, 67584, 128)], (1, 128, 128), None),
+    "fill values": ([Axis(512, 128, 4224)], [Axis(31, 0, 128)], (1, 128, 128), None),
+    "long runs": ([Axis(512, 4096, 65536)], [Axis(31, 2097152, 4096)], (1, 4096, 4096), None),
+    "written in short runs, pages apart": ([Axis(512, 128, 8192)], [Axis(31, 65536, 128)], (1, 128, 128), None),
+    "written in runs that do not go on": ([Axis(512, 128, 8192)], [Axis(31, 65536, 256), Axis(4, 32, 8192)],
+                                          (1, 32, 256), None),
+    "written in runs that go on": ([Axis(512, 128, 8192)], [Axis(31, 65536, 256), Axis(4, 32, 128)], (1, 32, 128),
+                                   ([Axis(16, 4096, 262144)],
+                                    [Axis(31, 65536, 256), Axis(32, 128, 8192), Axis(4, 32, 128)])),
+    "a last turn that goes back": ([Axis(512, 128, 4224)], [Axis(31, 65536, 128), Axis(4, 32, 32, 0, 8, 8)],
+                                   (1, 32, 32), None),
+    "a table for each": ([Axis(512, 128, 4224, 256)], [Axis(31, 65536, 128)], (1, 128, 128), None),
+    "two rows at a time": ([Axis(34, 128, 4224)], [Axis(256, 65536, 128)], (1, 128, 128),
+                           ([Axis(17, 256, 8448)], [Axis(256, 65536, 128), Axis(2, 128, 4224)])),
+    "a prime number of rows": ([Axis(509, 128, 4224)], [Axis(31, 65536, 128)], (1, 128, 128), None),
+    "rows that do not go on": ([Axis(512, 256, 4224)], [Axis(31, 65536, 128)], (1, 128, 128), None),
+    "the second of the rows": ([Axis(2, 8388608, 4194304), Axis(512, 128, 4224)], [Axis(31, 65536, 128)], (1, 128, 128),
+                               ([Axis(2, 8388608, 4194304), Axis(16, 4096, 135168)],
+                                [Axis(31, 65536, 128), Axis(32, 128, 4224)])),
+}
+
+
+@pytest.mark.parametrize(("rows", "inner", "given", "becomes"), PAGES.values(), ids=PAGES)
+def test_pages_of_a_source_are_read_in_one_go(rows, inner, given, becomes):
+    becomes = becomes or (rows, inner)
+    rows, inner = rows.copy(), inner.copy()
+    _plan.read_pages(rows, inner, *given)
+    assert (rows, inner) == becomes
+
+
+@pytest.mark.parametrize(("count", "pages"), [(8, ()), (9, (Axis(32, 128, 4224),))])
+def test_copies_of_runs_read_pages(count, pages):
+    axes = (Axis(2048, 128, 4224), Axis(count, 262144, 128))
+    assert _plan.segment_of(_plan.Box(_plan.X, _plan.Y, 0, 0, 128, axes)).boxes[0].axes == (axes[1], *pages)
+
+
 # --------------------------------------------------------------------------------------------------- channels
 
 
