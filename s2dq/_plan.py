@@ -367,8 +367,7 @@ def segment_of(box: Box) -> Segment:
         size *= inner[0].extent
     if not gaps:
         inner = list(loop_order(tuple(inner)))
-    if not box.lanes:
-        read_pages(rows, inner, 1, box.width, box.width)
+    read_pages(rows, inner, 1, box.width, box.width)
     return Segment(tuple(rows), (box._replace(axes=tuple(inner)),))
 
 
