@@ -376,7 +376,7 @@ int main(int argc, char **argv)
     long counts[3] = {0, 0, 0};
     int isa = S2DQ_ISA_COUNT - 1;
     while (isa > 0 && !s2dq_isa_runs(isa)) isa--;
-    kernels = s2dq_kernels_of(isa);
+    kernels = s2dq_kernels_of(isa, 0); /* with whole lines, whatever this processor makes of them */
     const int networks = isa == S2DQ_ISA_NEON; /* that of AVX-512 knows beforehand what most of the tables say */
     if (!kernels.tile || !kernels.edge || (networks && !kernels.network)) {
         printf("tiles: no such kernels for %s\n", s2dq_isa_name(isa));
