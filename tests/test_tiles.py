@@ -656,15 +656,15 @@ def random_tile(rng, inputs, loads, outputs, stores, pieces, neighbours, fills):
 
 
 @pytest.fixture(params=[False, True], ids=["whole lines", "across lines"])
-def stores_across(request):
-    """Programs as for a processor that stores across two lines at no cost, or not, whichever this one is."""
-    _kernels.pretend_habits(stores_across=request.param)
-    yield request.param
+def habits(request):
+    """Programs as for a processor that stores across two lines at no cost and fetches by itself, or neither."""
+    _kernels.pretend_habits(follows_streams=request.param, stores_across=request.param)
+    yield
     _kernels.pretend_habits()
 
 
 @needs_tiles
-@pytest.mark.usefixtures("stores_across")
+@pytest.mark.usefixtures("habits")
 @pytest.mark.parametrize("fills", [False, True], ids=["moved", "and filled"])
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("inputs", [1, 2, 3, 4])
@@ -694,7 +694,7 @@ def test_cropped_words_in_sequence_stay_inside_of_the_result(start):
     assert (guarded[: 64 + start] == 77).all() and (guarded[64 + start + expected.nbytes :] == 77).all()
 
 
-@pytest.mark.usefixtures("stores_across")
+@pytest.mark.usefixtures("habits")
 @pytest.mark.parametrize("lines", range(1, 10))
 def test_kernels_copy_runs_wherever_the_result_begins(rng, lines):
     for extents in ([5], [3, 4], [2, 3, 2], [70]):
