@@ -26,7 +26,7 @@ from math import prod
 from typing import NamedTuple
 
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
-from s2dq._tiles import LINE, TABLE, TILE, Axis, Entry, Loop, Network, Pattern, Tile, tile_of
+from s2dq._tiles import LINE, PAGE, TABLE, TILE, WAYS, Axis, Entry, Loop, Network, Pattern, Tile, tile_of
 
 # Buffers a box reads or writes. X is the source and Y the result; T is a scratch row of the running thread;
 # F holds fill values: the lane element first, then one pad element or one per channel.
@@ -49,11 +49,10 @@ _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharin
 # Results of at least so much would not stay in the caches; what goes past them are runs of at least so much, for the
 # lines at either end cost more.
 _STREAM_BYTES = ((10 << 20, 3 << 10), (24 << 20, 1 << 11))
-_PAGE_BYTES = 4096
 _SHORT_STREAMS = {2: (1, 2, 4, 8), 8: (1, 2)}  # so many of such elements, in rows of less than a vector
 _WIDE_BYTES = 192  # granules of at least this are copied as they are
 _FAR_BYTES = 1 << 21  # a result beyond the caches of a core, where whole lines are so from _RUN_BYTES on
-_WAYS, _SHORT_BYTES = 8, 512  # lines of a set of the nearest cache; runs that would not fill a few of them
+_SHORT_BYTES = 512  # runs that would not fill a few lines
 _RUN_BYTES, _NEAR_BYTES = 128, 1 << 14  # runs of at least this are worth an order, lines within this are still near
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
@@ -383,12 +382,12 @@ def read_pages(rows: list[Axis], inner: list[Axis], streams: int, run: int, writ
         k -= 1
         run *= inner[k].extent
         written *= inner[k].extent if inner[k].dst == written else 1
-    leaps = [axis for axis in inner[:k] if axis.src and axis.src % _PAGE_BYTES == 0]
-    if 2 * total < _FAR_BYTES or run < _RUN_BYTES or streams * prod(axis.extent for axis in leaps) <= _WAYS:
+    leaps = [axis for axis in inner[:k] if axis.src and axis.src % PAGE == 0]
+    if 2 * total < _FAR_BYTES or run < _RUN_BYTES or streams * prod(axis.extent for axis in leaps) <= WAYS:
         return
     for at, axis in enumerate(rows):
-        part = largest_part(axis.extent, min(_PAGE_BYTES // run, axis.extent // _FEW_ROWS))
-        keeps = written >= _SHORT_BYTES or axis.dst % _PAGE_BYTES != 0
+        part = largest_part(axis.extent, min(PAGE // run, axis.extent // _FEW_ROWS))
+        keeps = written >= _SHORT_BYTES or axis.dst % PAGE != 0
         if axis.src == run and not axis.tab and part > 1 and keeps:
             rows[at] = Axis(axis.extent // part, part * axis.src, part * axis.dst)
             inner.insert(k, axis._replace(extent=part))
@@ -520,7 +519,7 @@ def widened(box: Box) -> Box:
     if (last.src, last.dst, last.tab) != (box.width, box.width, 0):
         return box
     part = largest_part(last.extent, _GRANULE_BYTES // box.width)
-    if part <= _PAGE_BYTES // box.width:
+    if part <= PAGE // box.width:
         return box
     width = part * box.width
     axes = (*box.axes[:-1], Axis(last.extent // part, width, width))

@@ -24,6 +24,8 @@ TILE = REGISTER * REGISTERS  # bytes
 NETWORK = 16 * REGISTER
 TABLE = 256  # bytes of a lookup table
 LINE = 64
+PAGE = 4096
+WAYS = 8  # lines that a set of the nearest cache keeps, at least
 
 # Cycles on Zen 5, by the width of a piece.
 _LOAD = {64: 1.4, 32: 0.71, 16: 0.67}
@@ -42,7 +44,7 @@ _CACHES = ((24 << 10, 2.0), (640 << 10, 8.0))
 _NEIGHBOURS = ((24 << 10, 4.0), (640 << 10, 14.0))
 # Lines at a distance of whole pages share a set of the nearest cache; more of them than it keeps push each other out,
 # which costs the source less than the destination.
-_PAGE, _WAYS, _CONFLICT = 4096, 8, {1: 9.0, 2: 18.0}
+_CONFLICT = {1: 9.0, 2: 18.0}
 # What a leap costs a line, by the size of the whole; so many streams are foreseen, and then cost a part of it.
 _LEAPS = ((24 << 10, 1.0), (640 << 10, 6.0))
 _STREAMS, _FORESEEN = ((0, 64), (640 << 10, 8)), 0.25
@@ -453,9 +455,9 @@ def collisions(axes: list[Axis], counts: tuple[int, ...]) -> float:
     penalty = 0.0
     for side in (1, 2):
         streams = prod(
-            count for axis, count in zip(axes, counts) if count > 1 and axis[side] and axis[side] % _PAGE == 0
+            count for axis, count in zip(axes, counts) if count > 1 and axis[side] and axis[side] % PAGE == 0
         )
-        if streams > _WAYS:
+        if streams > WAYS:
             penalty += _CONFLICT[side] * streams
     return penalty
 
@@ -572,9 +574,9 @@ def misses(loops: tuple[Loop, ...], tile: Tile | Network) -> float:
                 leaps[side] += turns * lines[side]
                 ends[side] = ends[side] or turns * runs[side]
                 streams[side] *= loop.extent
-            if step % _PAGE == 0:
+            if step % PAGE == 0:
                 ways[side] *= loop.extent
-                if ways[side] > _WAYS:
+                if ways[side] > WAYS:
                     cost += _CONFLICT[side] * turns * lines[side]
         turns //= loop.extent
     return cost + leap * (leaps[1] + 2 * leaps[2])  # a store waits longer for its line than a load
@@ -604,7 +606,7 @@ def ways_of(side: Side) -> int:
     """Lines of a tile that fall into one set of the nearest cache."""
     sets: dict[int, set[int]] = {}
     for offset in side.offsets:
-        sets.setdefault(offset // LINE % (_PAGE // LINE), set()).add(offset // LINE)
+        sets.setdefault(offset // LINE % (PAGE // LINE), set()).add(offset // LINE)
     return max(map(len, sets.values()))
 
 

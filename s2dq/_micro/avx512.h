@@ -639,7 +639,8 @@ static int s2dq_512_started(const uint8_t *dst, const s2dq_axis *axes, int count
 }
 
 /* Granules through any number of loops. Those of up to four registers are left to AVX2, which knows their widths, but
- * for runs that begin at a line: their loops stay in the order of the plan. `across`: stores may be so. */
+ * for whole registers that all begin at one distance from a line: their loops stay in the order of the plan. `across`:
+ * stores may be across lines. */
 S2DQ_512 static void s2dq_512_copy_any(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count,
                                        int64_t width, int across)
 {

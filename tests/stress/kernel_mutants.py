@@ -579,7 +579,8 @@ def parse_args():
     parser.add_argument("--suites", nargs="+", default=SUITES, metavar="NAME")
     parser.add_argument("--isas", nargs="+", default=["avx512vbmi", "avx2", "portable"])
     parser.add_argument("--sample", type=int, metavar="N", help="so many of all, by chance")
-    parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N")
+    parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N",
+                        help="of N parts of all the K-th, the same ones on every machine")
     parser.add_argument("--seed", type=int, default=20250301)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e6)

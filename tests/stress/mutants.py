@@ -331,7 +331,8 @@ def parse_args():
     parser.add_argument("--files", nargs="+", default=list(TESTS), choices=list(TESTS), metavar="FILE")
     parser.add_argument("--lines", type=lambda text: range(*map(int, text.split(":"))), metavar="FIRST:END",
                         help="of those of these lines alone, such as new ones")
-    parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N")
+    parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N",
+                        help="of N parts of all the K-th, the same ones on every machine")
     parser.add_argument("--seed", type=int, default=20250301)
     parser.add_argument("--sample", type=int, metavar="N", help="so many of all, by chance")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="results, read and written")
