@@ -481,9 +481,8 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
     elif means.streams and innermost and tile.fills_lines(innermost.axis):
         if innermost.axis.dst * innermost.axis.extent >= means.sweep:
             stream = innermost.count
-    if not stream and isinstance(tile, Tile):
-        streams, pieces = tile.src.runs()
-        read_pages(rows, inner, streams, pieces * tile.src.width, tile.dst.runs()[1] * tile.dst.width)
+    streams, pieces = tile.src.runs()
+    read_pages(rows, inner, streams, pieces * tile.src.width, tile.dst.runs()[1] * tile.dst.width)
     tiles = box._replace(axes=tuple(inner), width=tile.nbytes, tile=tile, stream=stream)
     yield Segment(tuple(axis for axis in rows if axis.extent > 1), (tiles,))
     for of, start in rest:
@@ -714,8 +713,6 @@ def shared_rows(move: Move, nbytes: int) -> tuple[tuple[Axis, ...], Move, int]:
         rows.append(Axis(atom.extent // high, high * atom.src, high * atom.dst))
         atoms[name] = atom._replace(extent=high)
         nbytes *= high
-        if high > 1:
-            break
     return tuple(axis for axis in rows if axis.extent > 1), move._replace(atoms=atoms), nbytes
 
 

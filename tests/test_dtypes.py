@@ -2,13 +2,14 @@
 
 import gc
 import sys
+from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import s2dq
-from s2dq import reference
+from s2dq import _validate, reference
 
 MARGINS = [[1, 1], [0, 2]]
 # (operator, shape of x, arguments): moving, padding, cropping, spare lanes.
@@ -211,6 +212,20 @@ def test_pad_value_of_ml_dtypes(name, good, bad):
         with pytest.raises(error, match=r"^space_to_depth: .*pad_value") as raised:
             run("s2d padded", x, pad_value=value)
         assert raised.type is error, value
+
+
+@pytest.mark.parametrize("value", [10**30, -(10**300), Fraction(10**300, 3)])
+def test_numbers_beyond_all_integers_are_held_by_floats(value):
+    assert s2dq.space_to_batch_nd(np.ones((1, 1)), [1], [[0, 1]], pad_value=value).tolist() == [[1, float(value)]]
+    with pytest.raises(ValueError, match="pad_value .* cannot be held by dtype float16"):
+        s2dq.space_to_batch_nd(np.ones((1, 1), np.float16), [1], [[0, 1]], pad_value=value)
+
+
+def test_dtype_of_no_known_kind_takes_no_value_for_padding(monkeypatch):
+    """NumPy has no such kind today."""
+    monkeypatch.setattr(_validate.Door, "_elements", {})
+    with pytest.raises(TypeError, match=r"^space_to_batch_nd: pad_value must be a value of dtype int8, not 1 "):
+        s2dq.space_to_batch_nd(np.ones((1, 1), np.int8), [1], [[0, 1]], pad_value=1)
 
 
 def test_dtype_that_is_made_of_no_float_takes_its_own_values_for_padding():

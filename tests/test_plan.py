@@ -9,6 +9,7 @@ import pytest
 import s2dq
 from checker import check
 from guarded import SANITIZED, run_child
+from recorded_plans import problem_of
 from s2dq import _kernels, _plan, _tiles, operators, reference
 from s2dq._layout import LAYOUTS, DepthProblem, contiguous_steps, deep_digits
 from s2dq._plan import Axis, Plan, canonical, cut_deep, digit_atoms, loop_order, split_range
@@ -255,6 +256,25 @@ def test_plan_on_one_line(problem, text):
 def test_cut_lines_are_counted_from_their_first_element(problem, text):
     plan = _plan.plan_depth(problem, tiles=_plan.Means(*[True] * 5, False, True))
     assert str(plan) == text
+
+
+def test_planes_of_a_quarter_of_a_mebibyte_are_rows_with_their_padding():
+    """Larger ones are moved all at once."""
+    for blocks, rows in ((64, "[2:257796>65536] {F+1->Y+262144 "), (65, "[] {F+1->Y+266240 ")):
+        # Padding on both axes: no plane is smaller than those of the channels.
+        problem = depth_problem((1, 2, 2 * blocks - 2, 2046), (2, 2), "NCHW", "NCHW", margins=((1, 1), (1, 1)))
+        assert str(_plan.plan_depth(problem, tiles=_plan.Means(*[True] * 5, False, True))).startswith(rows)
+
+
+@pytest.mark.parametrize("block", [16, 17, 24, 32])
+def test_cut_blocks_of_more_elements_than_a_tile_has_pieces(block):
+    """A line of more than 16 is not counted from its start: the move comes before what is padded."""
+    x = np.arange(4 * (40 * block - 3)).astype(np.uint8).reshape(1, 4, -1)
+    arguments = {"block_shape": [1, block], "paddings": [[0, 0], [1, 2]]}
+    assert np.array_equal(s2dq.space_to_batch_nd(x, **arguments), reference.space_to_batch_nd(x, **arguments))
+    problem = problem_of("space_to_batch_nd", x, arguments)
+    plan = str(_plan.plan_batch(problem, tiles=_plan.Means(*[True] * 5, False, True)))
+    assert plan.startswith("[] {F+1" if block == 16 else "[] {X+0")
 
 
 def bytes_moved(box):
