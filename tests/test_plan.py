@@ -277,6 +277,15 @@ def test_cut_blocks_of_more_elements_than_a_tile_has_pieces(block):
     assert plan.startswith("[] {F+1" if block == 16 else "[] {X+0")
 
 
+def test_small_boxes_of_more_than_64_are_not_searched_for_tiles():
+    means = _plan.Means(*[True] * 5, False, True)
+    for count, extent, width, tiled in ((64, 455, 9, True), (65, 455, 9, False), (65, 512, 8, True)):
+        box = _plan.Box(_plan.X, _plan.Y, 0, 0, width, (Axis(extent, 100, width),))
+        segments = list(_plan.moved([box] * count, means, 0))
+        assert len(segments) >= count
+        assert all(bool(part.tile) == tiled for segment in segments for part in segment.boxes)
+
+
 def bytes_moved(box):
     """``{place in the result: place in the source}``, or in the fill values as a pair with their name."""
     moved = {}
