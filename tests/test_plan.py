@@ -277,6 +277,28 @@ def test_cut_blocks_of_more_elements_than_a_tile_has_pieces(block):
     assert plan.startswith("[] {F+1" if block == 16 else "[] {X+0")
 
 
+@pytest.mark.parametrize(
+    ("width", "block", "margins", "start"),
+    [
+        (126, 2, [1, 1], "[] {X-1->Y+0 (2x64B>2x64B)}"),  # 128 bytes with their padding, one pattern
+        (127, 3, [1, 1], "[] {F+1->Y+0 "),  # 129: counted from the first element on
+        (4096, 2, [1, 1], "[] {F+1->Y+0 "),
+        (4097, 2, [1, 2], "[] {X+"),  # cut where the padding ends
+    ],
+)
+def test_lines_are_one_pattern_up_to_128_bytes_and_counted_up_to_4096(width, block, margins, start):
+    x, arguments = np.zeros((1, 3, width), np.uint8), {"block_shape": [1, block], "paddings": [[0, 0], margins]}
+    problem = problem_of("space_to_batch_nd", x[:, : 1 if width < 130 else 3], arguments)
+    assert str(_plan.plan_batch(problem, tiles=_plan.Means(*[True] * 5, False, True))).startswith(start)
+
+
+def test_two_lines_are_copied_as_they_are_from_results_of_two_mebibytes_on():
+    box = _plan.Box(_plan.X, _plan.Y, 0, 0, 128, (Axis(64, 128, 256),))
+    for nbytes, tiled in (((2 << 20) - 1, True), (2 << 20, False)):
+        [(_, [part])] = _plan.moved([box], _plan.Means(*[True] * 5, False, True), nbytes)
+        assert bool(part.tile) == tiled
+
+
 def test_small_boxes_of_more_than_64_are_not_searched_for_tiles():
     means = _plan.Means(*[True] * 5, False, True)
     for count, extent, width, tiled in ((64, 455, 9, True), (65, 455, 9, False), (65, 512, 8, True)):

@@ -596,7 +596,7 @@ def main():
     folder = args.dir.resolve()
     kernels = Kernels(folder / "checkout", args.files)
     if args.list:
-        print(*(f"{mutant.line:5} {mutant.name}" for mutant in kernels.mutants), sep="\n")
+        print(*(f"{mutant.line:5} {mutant.name}" for mutant in kernels.mutants if mutant in args.part), sep="\n")
         return 0
     folder.mkdir(exist_ok=True)
     kernels.build()
