@@ -208,9 +208,11 @@ def soak(seed, minutes=None, steps=None, more=(), distinct=2**31):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--minutes", type=float, default=10, help="at least 1 (default 10)")
     parser.add_argument("--seed", type=int, default=20250301)
     options = parser.parse_args()
+    if options.minutes < 1:  # plans are still being found then, and remembered: that is memory too
+        parser.error("--minutes must be at least 1")
     samples, made, kinds = soak(options.seed, minutes=options.minutes)
     grown = growth(samples)
     print(f"{options.minutes:g} minutes, seed {options.seed}: {made} calls in {len(samples)} steps {kinds}")
