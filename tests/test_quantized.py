@@ -392,6 +392,21 @@ def test_scale_is_rounded_half_to_even_without_the_processor(rng):
     assert np.isnan(to_float32(np.array([np.nan]))).all()
 
 
+@pytest.mark.parametrize("direction", ["down", "up", "zero"])
+def test_scales_of_integers_are_rounded_half_to_even_whatever_the_thread_does(direction):
+    """Both lie in the middle between two float32."""
+    if direction not in rounding_directions():
+        pytest.skip("fesetround's numbers are not known here")
+    scales = np.array([2**24 + 1, 2**24 + 3], np.int32)
+    libm = ctypes.CDLL("libm.so.6")
+    assert libm.fesetround(rounding_directions()[direction]) == 0
+    try:
+        tensor = QuantizedTensor(np.zeros((2, 1), np.int8), scales, 0, axis=0)
+    finally:
+        libm.fesetround(0)
+    assert tensor.scale.tolist() == [2**24, 2**24 + 4]
+
+
 # ------------------------------------------------------------------------------------------------ requantize
 
 @pytest.mark.parametrize(("source", "target"), list(product(DTYPES, DTYPES)))
