@@ -397,7 +397,7 @@ def read_pages(rows: list[Axis], inner: list[Axis], streams: int, run: int, writ
 def leaves_gaps(box: Box) -> bool:
     """Whether runs of whole lines, in the order of the result, leave gaps in the source that are come back to when
     their lines are gone. In the order of the source, the result is a few streams that go on."""
-    if box.lanes or box.width < _RUN_BYTES:
+    if box.width < _RUN_BYTES:
         return False
     inner = box.width
     for axis in reversed(box.axes):

@@ -221,6 +221,13 @@ def test_numbers_beyond_all_integers_are_held_by_floats(value):
         s2dq.space_to_batch_nd(np.ones((1, 1), np.float16), [1], [[0, 1]], pad_value=value)
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="no wider float here")
+def test_numbers_beyond_float64_are_held_by_no_narrower_complex_dtype():
+    x = np.ones((1, 1), "F").astype(registered("complex32"))
+    with pytest.raises(ValueError, match="pad_value .* cannot be held by dtype complex32"):
+        s2dq.space_to_batch_nd(x, [1], [[0, 1]], pad_value=np.finfo(np.longdouble).max)
+
+
 def test_dtype_of_no_known_kind_takes_no_value_for_padding(monkeypatch):
     """NumPy has no such kind today."""
     monkeypatch.setattr(_validate.Door, "_elements", {})

@@ -8,6 +8,7 @@ import threading
 from fractions import Fraction
 from itertools import product
 from math import prod
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import s2dq
 from guarded import rounding_directions, run_child
-from s2dq import QuantizedTensor, _kernels, reference
+from s2dq import QuantizedTensor, _kernels, _validate, reference
 
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32")
 FLOATS = ("float16", "float32", "float64")
@@ -376,8 +377,6 @@ def test_environment_of_the_thread_does_not_matter(name, digest):
 
 
 def test_scale_is_rounded_half_to_even_without_the_processor(rng):
-    from s2dq._validate import to_float32
-
     bits = rng.integers(0, 0x7FF0000000000000, 20000)
     numbers = np.concatenate([bits.view(np.float64), np.exp(rng.uniform(-110, 95, 20000))])
     singles = rng.integers(1, 0x7F7FFFFE, 5000).astype(np.int32).view(np.float32).astype(np.float64)
@@ -388,8 +387,15 @@ def test_scale_is_rounded_half_to_even_without_the_processor(rng):
     numbers = np.concatenate([numbers, -numbers])
     with np.errstate(all="ignore"):
         expected = numbers.astype(np.float32)
-    np.testing.assert_array_equal(to_float32(numbers).view(np.uint32), expected.view(np.uint32))
-    assert np.isnan(to_float32(np.array([np.nan]))).all()
+    np.testing.assert_array_equal(_validate.to_float32(numbers).view(np.uint32), expected.view(np.uint32))
+    assert np.isnan(_validate.to_float32(np.array([np.nan]))).all()
+
+
+def test_a_registered_dtype_is_none_of_numpys_own_whatever_its_code():
+    """None has the code of an int8 today."""
+    dtype = SimpleNamespace(str="|i1", isbuiltin=2)
+    with pytest.raises(_validate.Refusal, match=r"TypeError.*quantize: x must have dtype int8 or uint8, not "):
+        _validate._among(_validate.Door("quantize"), "x must have dtype", dtype, ("int8", "uint8"))
 
 
 @pytest.mark.parametrize("direction", ["down", "up", "zero"])
