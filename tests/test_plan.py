@@ -278,17 +278,19 @@ def test_cut_blocks_of_more_elements_than_a_tile_has_pieces(block):
 
 
 @pytest.mark.parametrize(
-    ("width", "block", "margins", "start"),
+    ("shape", "block", "margins", "start"),
     [
-        (126, 2, [1, 1], "[] {X-1->Y+0 (2x64B>2x64B)}"),  # 128 bytes with their padding, one pattern
-        (127, 3, [1, 1], "[] {F+1->Y+0 "),  # 129: counted from the first element on
-        (4096, 2, [1, 1], "[] {F+1->Y+0 "),
-        (4097, 2, [1, 2], "[] {X+"),  # cut where the padding ends
+        ((1, 1, 126, 1), 2, [1, 1], "[] {X-1->Y+0 (2x64B>2x64B)}"),  # 128 bytes with their padding, one pattern
+        ((1, 1, 127, 1), 3, [1, 1], "[] {F+1->Y+0 "),  # 129: counted from the first element on
+        ((1, 3, 4096, 1), 2, [1, 1], "[] {F+1->Y+0 "),
+        ((1, 3, 4097, 1), 2, [1, 2], "[] {X+"),  # cut where the padding ends
+        ((1, 3, 78, 2), 16, [1, 1], "[] {F+1->Y+0 "),  # a block of 32 bytes
+        ((1, 3, 64, 3), 11, [1, 1], "[] {X+"),
     ],
 )
-def test_lines_are_one_pattern_up_to_128_bytes_and_counted_up_to_4096(width, block, margins, start):
-    x, arguments = np.zeros((1, 3, width), np.uint8), {"block_shape": [1, block], "paddings": [[0, 0], margins]}
-    problem = problem_of("space_to_batch_nd", x[:, : 1 if width < 130 else 3], arguments)
+def test_lines_are_one_pattern_up_to_128_bytes_and_counted_up_to_4096(shape, block, margins, start):
+    arguments = {"block_shape": [1, block], "paddings": [[0, 0], margins]}
+    problem = problem_of("space_to_batch_nd", np.zeros(shape, np.uint8), arguments)
     assert str(_plan.plan_batch(problem, tiles=_plan.Means(*[True] * 5, False, True))).startswith(start)
 
 
