@@ -286,6 +286,7 @@ def test_cut_blocks_of_more_elements_than_a_tile_has_pieces(block):
         ((1, 3, 4097, 1), 2, [1, 2], "[] {X+"),  # cut where the padding ends
         ((1, 3, 78, 2), 16, [1, 1], "[] {F+1->Y+0 "),  # a block of 32 bytes
         ((1, 3, 64, 3), 11, [1, 1], "[] {X+"),
+        ((1, 4, 94, 1), 24, [0, 2], "[] {F+1->Y+355 "),  # whole blocks, more streams than a tile has pieces
     ],
 )
 def test_lines_are_one_pattern_up_to_128_bytes_and_counted_up_to_4096(shape, block, margins, start):
@@ -308,6 +309,8 @@ def test_small_boxes_of_more_than_64_are_not_searched_for_tiles():
         segments = list(_plan.moved([box] * count, means, 0))
         assert len(segments) >= count
         assert all(bool(part.tile) == tiled for segment in segments for part in segment.boxes)
+    pairs = _plan.Box(_plan.X, _plan.Y, 0, 0, 1, (Axis(8, 2, 2),), pattern=((1, 0, 0, 0), (0, 1, 0, 0)))
+    assert all(part.tile for segment in _plan.moved([pairs] * 65, means, 0) for part in segment.boxes)
 
 
 def bytes_moved(box):
