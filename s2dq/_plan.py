@@ -397,7 +397,7 @@ def read_pages(rows: list[Axis], inner: list[Axis], streams: int, run: int, writ
 def leaves_gaps(box: Box) -> bool:
     """Whether runs of whole lines, in the order of the result, leave gaps in the source that are come back to when
     their lines are gone. In the order of the source, the result is a few streams that go on."""
-    if box.width < _RUN_BYTES:
+    if box.lanes or box.width < _RUN_BYTES:
         return False
     inner = box.width
     for axis in reversed(box.axes):
@@ -481,8 +481,9 @@ def tiled(box: Box, means: Means) -> Iterator[Segment]:
     elif means.streams and innermost and tile.fills_lines(innermost.axis):
         if innermost.axis.dst * innermost.axis.extent >= means.sweep:
             stream = innermost.count
-    streams, pieces = tile.src.runs()
-    read_pages(rows, inner, streams, pieces * tile.src.width, tile.dst.runs()[1] * tile.dst.width)
+    if not stream and isinstance(tile, Tile):
+        streams, pieces = tile.src.runs()
+        read_pages(rows, inner, streams, pieces * tile.src.width, tile.dst.runs()[1] * tile.dst.width)
     tiles = box._replace(axes=tuple(inner), width=tile.nbytes, tile=tile, stream=stream)
     yield Segment(tuple(axis for axis in rows if axis.extent > 1), (tiles,))
     for of, start in rest:
@@ -713,6 +714,8 @@ def shared_rows(move: Move, nbytes: int) -> tuple[tuple[Axis, ...], Move, int]:
         rows.append(Axis(atom.extent // high, high * atom.src, high * atom.dst))
         atoms[name] = atom._replace(extent=high)
         nbytes *= high
+        if high > 1:
+            break
     return tuple(axis for axis in rows if axis.extent > 1), move._replace(atoms=atoms), nbytes
 
 

@@ -9,11 +9,13 @@ import pytest
 import s2dq
 from checker import check
 from guarded import SANITIZED, run_child
-from recorded_plans import problem_of
+from recorded_plans import MEANS, problem_of
 from s2dq import _kernels, _plan, _tiles, operators, reference
 from s2dq._layout import LAYOUTS, DepthProblem, contiguous_steps, deep_digits
 from s2dq._plan import Axis, Plan, canonical, cut_deep, digit_atoms, loop_order, split_range
 from s2dq._tiles import positions
+
+VBMI = _plan.Means(*MEANS["avx512vbmi"])
 
 # ---------------------------------------------------------------------------------------------------- windows
 
@@ -254,7 +256,7 @@ def test_plan_on_one_line(problem, text):
     ],
 )  # fmt: skip
 def test_cut_lines_are_counted_from_their_first_element(problem, text):
-    plan = _plan.plan_depth(problem, tiles=_plan.Means(*[True] * 5, False, True))
+    plan = _plan.plan_depth(problem, tiles=VBMI)
     assert str(plan) == text
 
 
@@ -263,7 +265,7 @@ def test_planes_of_a_quarter_of_a_mebibyte_are_rows_with_their_padding():
     for blocks, rows in ((64, "[2:257796>65536] {F+1->Y+262144 "), (65, "[] {F+1->Y+266240 ")):
         # Padding on both axes: no plane is smaller than those of the channels.
         problem = depth_problem((1, 2, 2 * blocks - 2, 2046), (2, 2), "NCHW", "NCHW", margins=((1, 1), (1, 1)))
-        assert str(_plan.plan_depth(problem, tiles=_plan.Means(*[True] * 5, False, True))).startswith(rows)
+        assert str(_plan.plan_depth(problem, tiles=VBMI)).startswith(rows)
 
 
 @pytest.mark.parametrize("block", [16, 17, 24, 32])
@@ -273,7 +275,7 @@ def test_cut_blocks_of_more_elements_than_a_tile_has_pieces(block):
     arguments = {"block_shape": [1, block], "paddings": [[0, 0], [1, 2]]}
     assert np.array_equal(s2dq.space_to_batch_nd(x, **arguments), reference.space_to_batch_nd(x, **arguments))
     problem = problem_of("space_to_batch_nd", x, arguments)
-    plan = str(_plan.plan_batch(problem, tiles=_plan.Means(*[True] * 5, False, True)))
+    plan = str(_plan.plan_batch(problem, tiles=VBMI))
     assert plan.startswith("[] {F+1" if block == 16 else "[] {X+0")
 
 
@@ -292,25 +294,32 @@ def test_cut_blocks_of_more_elements_than_a_tile_has_pieces(block):
 def test_lines_are_one_pattern_up_to_128_bytes_and_counted_up_to_4096(shape, block, margins, start):
     arguments = {"block_shape": [1, block], "paddings": [[0, 0], margins]}
     problem = problem_of("space_to_batch_nd", np.zeros(shape, np.uint8), arguments)
-    assert str(_plan.plan_batch(problem, tiles=_plan.Means(*[True] * 5, False, True))).startswith(start)
+    assert str(_plan.plan_batch(problem, tiles=VBMI)).startswith(start)
+
+
+def test_what_goes_past_the_caches_reads_no_pages():
+    """Rows stay as they are, though the planes that are read lie whole pages apart."""
+    x = np.empty((1, 192, 256, 256), np.uint8)
+    problem = problem_of("depth_to_space", x, {"block_size": 4, "data_format": "NCHW"})
+    plan = _plan.plan_depth(problem, tiles=VBMI)
+    assert str(plan) == "[3072:256>4096] {X+0->Y+0 (4x64B>4x64B!) 4:3145728>1024 4:64>256}"
 
 
 def test_two_lines_are_copied_as_they_are_from_results_of_two_mebibytes_on():
     box = _plan.Box(_plan.X, _plan.Y, 0, 0, 128, (Axis(64, 128, 256),))
     for nbytes, tiled in (((2 << 20) - 1, True), (2 << 20, False)):
-        [(_, [part])] = _plan.moved([box], _plan.Means(*[True] * 5, False, True), nbytes)
+        [(_, [part])] = _plan.moved([box], VBMI, nbytes)
         assert bool(part.tile) == tiled
 
 
 def test_small_boxes_of_more_than_64_are_not_searched_for_tiles():
-    means = _plan.Means(*[True] * 5, False, True)
     for count, extent, width, tiled in ((64, 455, 9, True), (65, 455, 9, False), (65, 512, 8, True)):
         box = _plan.Box(_plan.X, _plan.Y, 0, 0, width, (Axis(extent, 100, width),))
-        segments = list(_plan.moved([box] * count, means, 0))
+        segments = list(_plan.moved([box] * count, VBMI, 0))
         assert len(segments) >= count
         assert all(bool(part.tile) == tiled for segment in segments for part in segment.boxes)
     pairs = _plan.Box(_plan.X, _plan.Y, 0, 0, 1, (Axis(8, 2, 2),), pattern=((1, 0, 0, 0), (0, 1, 0, 0)))
-    assert all(part.tile for segment in _plan.moved([pairs] * 65, means, 0) for part in segment.boxes)
+    assert all(part.tile for segment in _plan.moved([pairs] * 65, VBMI, 0) for part in segment.boxes)
 
 
 def bytes_moved(box):
