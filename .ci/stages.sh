@@ -167,10 +167,14 @@ stage_serial() {
     pytest -q tests/test_operators.py
 }
 
-stage_tiles() {
+# The headers by themselves, without Python.
+stage_kernels() {
     fresh_checkout
+    cc -O1 -I s2dq/_micro tests/boxes.c -o boxes
     cc -O1 -I s2dq/_micro tests/tiles.c -o tiles
+    ./boxes 200000
     ./tiles 20000 || [[ $? == 2 ]]  # 2: instruction sets of this machine have no such kernels
+    ./tiles 20000 1 avx2 || [[ $? == 2 ]]
 }
 
 # The real systems, in one environment: as judges, as readers of their own files, and beside our threads and forks.

@@ -1,15 +1,13 @@
 /* Random tile programs and networks against an executor in plain C, every array between inaccessible pages.
  *
- *     cc -O2 -I s2dq/_micro tests/tiles.c -o tiles && ./tiles [ROUNDS [SEED]]
+ *     cc -O2 -I s2dq/_micro tests/tiles.c -o tiles && ./tiles [ROUNDS [SEED [INSTRUCTION_SET]]]
  *
- * Checks the kernels of the best instruction set that runs: NEON, which `.ci/emulate` emulates, or AVX-512.
+ * Checks the kernels of one instruction set, the best that runs unless told: NEON, which `.ci/emulate` emulates, or
+ * AVX-512; or AVX2.
  */
-#define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
+#include "drawn.h"
+
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "dispatch.h"
 
@@ -18,6 +16,7 @@ enum kind { LOOPS, EDGE, NETWORK };
 
 static s2dq_kernels kernels;
 static s2dq_tile tile;
+static s2dq_steps steps;
 static s2dq_network network;
 static s2dq_filling filling;
 static s2dq_lines lines;
@@ -27,13 +26,19 @@ static long aligned;
 
 /* ------------------------------------------------------------------------------------------ the plain executor */
 
-static uint8_t plain_line(int64_t value, int output, int lane)
+/* Before what is shifted out of it and turned. */
+static int64_t plain_word(int64_t value, int output, int lane)
 {
     const int odd = lane % 2, word = lane / 2;
     value ^= lines.first[0];
     int64_t from = value * 256 - lines.less[output][odd][word];
     if (from < 0) from = 0;
-    value = (from * lines.slope[output][odd][word] >> 16) + lines.more[output][odd][word];
+    return (from * lines.slope[output][odd][word] >> 16) + lines.more[output][odd][word];
+}
+
+static uint8_t plain_line(int64_t value, int output, int lane)
+{
+    value = plain_word(value, output, lane);
     if (value > 65535) value = 65535;
     return (uint8_t)(value >> (8 - lines.shift));
 }
@@ -91,19 +96,6 @@ static void plain_run(uint8_t *dst, const uint8_t *src, void (*plain)(uint8_t *,
 
 /* ---------------------------------------------------------------------------------------------- random programs */
 
-static uint64_t state;
-
-static uint64_t draw(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
-
-static int64_t between(int64_t low, int64_t high) { return low + (int64_t)(draw() >> 11) % (high - low + 1); }
-static int one_in(int count) { return between(1, count) == 1; }
-
 static uint64_t draw_mask(int width)
 {
     const uint64_t full = ~0ULL >> (64 - width);
@@ -151,16 +143,18 @@ static void draw_tables(const int *there, int count)
     const int apart = tile.mapped && one_in(2), filled = !apart && one_in(3) ? (int)between(1, 100) : 0;
     tile.fills = filled > 0;
     memset(filling.keep, 255, sizeof filling.keep);
-    memset(filling.fill, tile.mapped || filled ? (int)draw() & 255 : 0, sizeof filling.fill);
-    filling.lines = &lines;
+    const int flip = kernels.steps ? 128 * one_in(2) : (int)draw() & 255; /* of signed bytes, or of any */
+    memset(filling.fill, tile.mapped || filled ? flip : 0, sizeof filling.fill);
+    filling.lines = tile.mapped ? &lines : NULL;
     filling.tables = tables[0];
     lines.turns = one_in(2);
     memset(lines.first, lines.turns ? 128 : 0, sizeof lines.first);
     lines.falls = one_in(2);
+    const int level = one_in(2);
     lines.shift = one_in(2) ? 0 : between(1, 7);
     for (size_t k = 0; k < sizeof lines.slope / 2; k++) {
         (&lines.slope[0][0][0])[k] = (uint16_t)draw();
-        (&lines.more[0][0][0])[k] = one_in(2) ? 0 : (uint16_t)draw();
+        (&lines.more[0][0][0])[k] = level || one_in(2) ? 0 : (uint16_t)draw();
         (&lines.less[0][0][0])[k] = one_in(2) || !lines.falls ? 0 : (uint16_t)draw();
     }
     for (int output = 0; output < tile.outputs; output++) {
@@ -189,9 +183,13 @@ static void draw_tables(const int *there, int count)
     }
 }
 
-/* What the lines come to, in the tables that outputs have to themselves. */
+/* Whether any line ends before its last byte; and what they come to, in the tables that outputs have to themselves. */
 static void draw_bytes(void)
 {
+    lines.ends = 0;
+    for (int k = 0; k < tile.outputs * S2DQ_REGISTER_BYTES && tile.mapped && !lines.ends; k++)
+        for (int value = 0; value < 256; value++)
+            lines.ends |= plain_word(value, k / S2DQ_REGISTER_BYTES, k % S2DQ_REGISTER_BYTES) > 65535;
     for (int output = 0; output < tile.outputs && tile.mapped && tile.apart; output++)
         for (int value = 0; value < 256; value++)
             tables[tile.own[output]][value] =
@@ -226,6 +224,9 @@ static void draw_loops(int64_t *at, int pieces, int width)
         if (loops[k].extent > 1 && one_in(2)) loops[k].dst_back = between(0, 60) * (loops[k].dst < 0 ? -1 : 1);
         span *= loops[k].extent;
     }
+    /* Where the pieces of a tile take turns, what is stored twice has to be the same. */
+    for (int k = 0; k < S2DQ_TILE_LOOPS && kernels.steps; k++)
+        if (loops[k].dst_back) loops[k].dst_back = loops[k].dst, loops[k].src_back = loops[k].src;
 }
 
 /* OUT: `runs` and `run_pieces`, as Side.runs of `_tiles` has them. */
@@ -264,6 +265,10 @@ static void draw_tile(void)
     count_runs();
     draw_tables(there, draw_source(there));
     s2dq_tile_choose(&tile);
+    if (kernels.steps) {
+        kernels.steps(&steps, &tile);
+        tile.steps = &steps;
+    }
     draw_bytes();
 }
 
@@ -317,17 +322,6 @@ static extent over_loops(extent reach, int64_t (*at)(int, int64_t))
     return reach;
 }
 
-static uint8_t *make_arena(void)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint8_t *memory = mmap(NULL, ARENA + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || mprotect(memory, page, PROT_NONE) || mprotect(memory + page + ARENA, page, PROT_NONE)) {
-        perror("tiles: no memory between inaccessible pages");
-        exit(2);
-    }
-    return memory + page;
-}
-
 /* Whether the program just drawn gives what the plain executor gives, and no byte more. */
 static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kind kind)
 {
@@ -372,17 +366,17 @@ int main(int argc, char **argv)
     static const char *const names[] = {"tile", "tile at an edge", "network"};
     static uint8_t expected[ARENA];
     const long rounds = argc > 1 ? atol(argv[1]) : 4000, seed = argc > 2 ? atol(argv[2]) : 1;
-    uint8_t *src = make_arena(), *dst = make_arena();
+    uint8_t *src = make_arena(ARENA), *dst = make_arena(ARENA);
     long counts[3] = {0, 0, 0};
     int isa = S2DQ_ISA_COUNT - 1;
-    while (isa > 0 && !s2dq_isa_runs(isa)) isa--;
+    while (isa > 0 && (!s2dq_isa_runs(isa) || (argc > 3 && strcmp(argv[3], s2dq_isa_name(isa))))) isa--;
     kernels = s2dq_kernels_of(isa, 0); /* with whole lines, whatever this processor makes of them */
     const int networks = isa == S2DQ_ISA_NEON; /* that of AVX-512 knows beforehand what most of the tables say */
     if (!kernels.tile || !kernels.edge || (networks && !kernels.network)) {
         printf("tiles: no such kernels for %s\n", s2dq_isa_name(isa));
         return 2;
     }
-    state = 88172645463325252ULL ^ (uint64_t)seed * 0x9E3779B97F4A7C15ULL;
+    sow(seed);
     for (long k = 0; k < rounds; k++) {
         const enum kind kind = networks && one_in(4) ? NETWORK : one_in(3) ? EDGE : LOOPS;
         if (kind == NETWORK)

@@ -1859,7 +1859,8 @@ static void s2dq_avx2_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *ax
 /* The same, and fill the spare lanes behind each run of bytes that the granules make without a gap.
  * IN: as above; lanes, bytes of them behind each run; fill, their element, of `element` bytes.
  * OUT: dst, exactly the granules and the lanes.
- * Requires: as above; element is 1, 2, 4 .. and divides lanes; loops outside of a run step over its lanes too. */
+ * Requires: as above; element is 1, 2, 4 .. and divides lanes; loops outside of a run step over its lanes too, and come
+ * first where there are more loops than S2DQ_BOX_AXES. */
 static void s2dq_avx2_copy_lanes(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
                                  int64_t lanes, const uint8_t *fill, int64_t element)
 {

@@ -1,0 +1,287 @@
+/* Random boxes of granules against plain loops, every array between inaccessible pages.
+ *
+ *     cc -O2 -I s2dq/_micro tests/boxes.c -o boxes && ./boxes [ROUNDS [SEED [INSTRUCTION_SET]]]
+ *
+ * Checks what the kernels of every instruction set that runs make of moves, moves with spare lanes, and lookups.
+ */
+#include "drawn.h"
+
+#include <string.h>
+
+#include "dispatch.h"
+
+enum { ARENA = 1 << 20, AXES = S2DQ_BOX_AXES + 2, TABLES = 24, POISON = 0xA5, BESIDE = 4096 };
+enum kind { MOVE, LANES, LOOKUP, KINDS };
+
+static const char *const names[KINDS] = {"a move", "a move with spare lanes", "a lookup"};
+
+typedef struct {
+    enum kind kind;
+    int count, mapped; /* axes; whether the tables have lines, or turn the same bits */
+    int64_t width, lanes, element, run; /* the lanes are behind so many bytes; which its innermost axes write */
+    s2dq_axis axes[AXES];
+    int inner[AXES]; /* whether an axis steps inside of a run */
+} box_call;
+
+static uint8_t tables[TABLES * 256], fill[16];
+static s2dq_line lines[TABLES];
+static s2dq_tables mapping;
+
+/* ------------------------------------------------------------------------------------------- the plain executor */
+
+static void plain(uint8_t *dst, const uint8_t *src, const uint8_t *table, const box_call *call, int axis, int at_run)
+{
+    if (axis == call->count) {
+        if (at_run) {
+            for (int64_t k = 0; k < call->lanes; k++) dst[call->run + k] = fill[k % call->element];
+        } else if (call->kind == LOOKUP) {
+            *dst = table[*src];
+        } else {
+            memcpy(dst, src, (size_t)call->width);
+        }
+        return;
+    }
+    const s2dq_axis loop = call->axes[axis];
+    const int64_t extent = at_run && call->inner[axis] ? 1 : loop.extent;
+    for (int64_t i = 0; i < extent; i++)
+        plain(dst + i * loop.dst, src + i * loop.src, table + i * loop.tab, call, axis + 1, at_run);
+}
+
+/* -------------------------------------------------------------------------------------------------- random calls */
+
+static int64_t draw_extent(void)
+{
+    static const int rows[] = {3, 6, 12, 24, 48, 5, 7, 96};
+    switch (between(0, 4)) {
+    case 0: return 1LL << between(0, 8);
+    case 1: return rows[between(0, 7)];
+    case 2: return between(1, 70);
+    case 3: return between(1, 300);
+    default: return between(1, 5);
+    }
+}
+
+static int64_t draw_width(void)
+{
+    if (one_in(2)) return 1;
+    if (one_in(2)) return 1LL << between(1, 6);
+    return one_in(3) ? 3 << between(0, 3) : between(1, 90);
+}
+
+static void shuffle(int *order, int count)
+{
+    for (int k = 0; k < count; k++) order[k] = k;
+    if (one_in(4)) return;
+    for (int k = count - 1; k > 0; k--) {
+        const int other = (int)between(0, k), kept = order[k];
+        order[k] = order[other];
+        order[other] = kept;
+    }
+}
+
+static int64_t widened(int64_t step, int64_t width)
+{
+    switch (between(0, 7)) {
+    case 0: return step + between(1, 40);
+    case 1: return step + width * between(1, 9);
+    case 2: return (step + 4095) / 4096 * 4096; /* where places of a cache collide */
+    case 3: return (step + 63) / 64 * 64;
+    default: return step;
+    }
+}
+
+/* Steps of a tensor whose axes lie in some order, gaps between some of them; now and then an axis runs backwards, or
+ * in the source stays where it is or overlaps itself. */
+static void draw_source(box_call *call)
+{
+    int order[AXES];
+    int64_t step = call->width;
+    const int gaps = one_in(3), odd = one_in(8);
+    shuffle(order, call->count);
+    for (int k = 0; k < call->count; k++) {
+        s2dq_axis *axis = &call->axes[order[k]];
+        axis->src = step;
+        if (odd && one_in(3)) axis->src = one_in(2) ? 0 : between(-100, 100);
+        else step *= axis->extent;
+        if (one_in(16)) axis->src = -axis->src;
+        if (gaps) step = widened(step, call->width);
+    }
+}
+
+static void draw_result(box_call *call)
+{
+    int order[AXES];
+    int64_t step = call->width;
+    const int gaps = one_in(4), crowd = call->count > S2DQ_BOX_AXES;
+    const int inner = call->kind == LANES ? (int)between(0, crowd ? S2DQ_BOX_AXES : call->count) : -1;
+    shuffle(order, call->count);
+    for (int k = 0; k < call->count && crowd && call->kind == LANES; k++) order[k] = call->count - 1 - k;
+    memset(call->inner, 0, sizeof call->inner);
+    for (int k = 0; k <= call->count; k++) {
+        if (k == inner) {
+            call->run = step;
+            step += call->lanes;
+        }
+        if (k == call->count) break;
+        s2dq_axis *axis = &call->axes[order[k]];
+        axis->dst = step;
+        step *= axis->extent;
+        call->inner[order[k]] = k < inner;
+        if (k < inner) continue;
+        if (one_in(16)) axis->dst = -axis->dst;
+        if (gaps) step = widened(step, call->width);
+    }
+}
+
+/* The tables of up to two axes, and what they say: anything, the same bits turned, or lines. */
+static void draw_tables(box_call *call)
+{
+    int64_t known = 1;
+    for (int k = 0; k < call->count && call->kind == LOOKUP; k++)
+        if (one_in(2) && known * call->axes[k].extent <= TABLES) {
+            call->axes[k].tab = 256 * known;
+            known *= call->axes[k].extent;
+        }
+    const int has_lines = one_in(2), falls = one_in(2);
+    const int64_t shift = one_in(2) ? 0 : between(1, 7);
+    call->mapped = one_in(2);
+    mapping.tables = tables;
+    mapping.lines = has_lines ? lines : NULL;
+    mapping.first = has_lines && one_in(4) ? (uint8_t)draw() : 0;
+    mapping.flip = one_in(2) ? 128 : (uint8_t)draw();
+    for (int k = 0; k < TABLES; k++) {
+        s2dq_line *line = &lines[k];
+        line->slope = between(0, 65535);
+        line->more = one_in(2) ? 0 : between(0, 65535);
+        line->less = falls && one_in(2) ? between(0, 65535) : 0;
+        line->shift = shift;
+        for (int value = 0; value < 256; value++) {
+            int64_t from = (value ^ mapping.first) * 256 - line->less;
+            if (from < 0) from = 0;
+            int64_t to = (from * line->slope >> 16) + line->more;
+            if (to > 65535) to = 65535;
+            tables[256 * k + value] = (uint8_t)((has_lines ? to >> (8 - shift) : value) ^ mapping.flip);
+            if (!call->mapped) tables[256 * k + value] = (uint8_t)draw();
+        }
+    }
+}
+
+static void draw_call(box_call *call)
+{
+    const int64_t room = one_in(40) ? ARENA / 8 : one_in(3) ? 16384 : 2048;
+    memset(call, 0, sizeof *call);
+    call->kind = one_in(3) ? one_in(2) ? LOOKUP : LANES : MOVE;
+    call->width = call->kind == LOOKUP ? 1 : draw_width();
+    call->element = 1;
+    if (call->kind == LANES) {
+        while (call->element < 16 && call->width % (2 * call->element) == 0 && !one_in(3)) call->element *= 2;
+        call->lanes = call->element * between(1, one_in(3) ? 31 : 4);
+    }
+    int64_t bytes = call->width;
+    call->count = (int)between(0, 7);
+    const int crowd = one_in(30); /* more loops than kernels look at */
+    if (crowd) call->count = (int)between(S2DQ_BOX_AXES, AXES);
+    for (int k = 0; k < call->count; k++) {
+        int64_t extent = crowd ? between(1, 3) : draw_extent();
+        while (bytes * extent > room) extent = (extent + 1) / 2;
+        if (bytes * extent > room) extent = 1;
+        call->axes[k].extent = extent;
+        bytes *= extent;
+    }
+    draw_source(call);
+    draw_result(call);
+    draw_tables(call);
+    for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
+}
+
+/* ----------------------------------------------------------------------------------------------------- the check */
+
+typedef struct {
+    int64_t low, high;
+} extent;
+
+static extent reach_of(const box_call *call, int result)
+{
+    extent reach = {0, call->width};
+    if (result && call->kind == LANES) reach.high = call->run + call->lanes;
+    for (int k = 0; k < call->count; k++) {
+        const s2dq_axis axis = call->axes[k];
+        const int64_t far = (axis.extent - 1) * (result ? axis.dst : axis.src);
+        if (result && call->inner[k]) continue; /* within a run */
+        if (far < 0) reach.low += far;
+        else reach.high += far;
+    }
+    return reach;
+}
+
+static void run(const s2dq_kernels *kernels, uint8_t *dst, const uint8_t *src, const box_call *call)
+{
+    switch (call->kind) {
+    case MOVE: kernels->copy(dst, src, call->axes, call->count, call->width); break;
+    case LANES:
+        kernels->copy_lanes(dst, src, call->axes, call->count, call->width, call->lanes, fill, call->element);
+        break;
+    default:
+        if (call->mapped && kernels->map) kernels->map(dst, src, tables, &mapping, call->axes, call->count);
+        else kernels->lookup(dst, src, tables, call->axes, call->count);
+    }
+}
+
+/* Whether the call gives what the plain loops give on each of these sets of kernels, and no byte more. */
+static int call_holds(uint8_t *src, uint8_t *dst, const box_call *call, const s2dq_kernels *kernels, int count)
+{
+    static uint8_t expected[ARENA];
+    const extent in = reach_of(call, 0), out = reach_of(call, 1);
+    if (in.high - in.low > ARENA || out.high - out.low > ARENA) return -1;
+    uint8_t *x = src + (one_in(2) ? ARENA - in.high : -in.low);
+    const int64_t at = one_in(2) ? ARENA - out.high : -out.low;
+    const int64_t low = at + out.low > BESIDE ? at + out.low - BESIDE : 0;
+    const int64_t high = at + out.high < ARENA - BESIDE ? at + out.high + BESIDE : ARENA;
+    for (int64_t k = in.low; k < in.high; k += 8) {
+        const uint64_t word = draw();
+        memcpy(x + k, &word, (size_t)(in.high - k < 8 ? in.high - k : 8));
+    }
+    memset(expected + low, POISON, (size_t)(high - low));
+    plain(expected + at, x, tables, call, 0, 0);
+    if (call->kind == LANES) plain(expected + at, x, tables, call, 0, 1);
+    for (int k = 0; k < count; k++) {
+        memset(dst + low, POISON, (size_t)(high - low));
+        run(&kernels[k], dst + at, x, call);
+        if (memcmp(dst + low, expected + low, (size_t)(high - low))) return 0;
+    }
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    const long rounds = argc > 1 ? atol(argv[1]) : 20000, seed = argc > 2 ? atol(argv[2]) : 1;
+    uint8_t *src = make_arena(ARENA), *dst = make_arena(ARENA);
+    s2dq_kernels kernels[2 * S2DQ_ISA_COUNT];
+    box_call call;
+    long counts[KINDS] = {0};
+    int sets = 0;
+    for (int isa = 0; isa < S2DQ_ISA_COUNT; isa++) {
+        if (!s2dq_isa_runs(isa) || (argc > 3 && strcmp(argv[3], s2dq_isa_name(isa)))) continue;
+        kernels[sets++] = s2dq_kernels_of(isa, 0);
+        if (isa == S2DQ_ISA_AVX512VBMI) kernels[sets++] = s2dq_kernels_of(isa, 1);
+        printf("boxes: %s\n", s2dq_isa_name(isa));
+    }
+    if (!sets) return 2;
+    sow(seed);
+    for (long k = 0; k < rounds; k++) {
+        draw_call(&call);
+        const int holds = call_holds(src, dst, &call, kernels, sets);
+        counts[call.kind] += holds == 1;
+        if (holds == 0) {
+            printf("boxes: wrong bytes: seed %ld, round %ld, %s of %d bytes; lanes %d; extent, src, dst, tab:", seed, k,
+                   names[call.kind], (int)call.width, (int)call.lanes);
+            for (int a = 0; a < call.count; a++)
+                printf(" (%d, %d, %d, %d)", (int)call.axes[a].extent, (int)call.axes[a].src, (int)call.axes[a].dst,
+                       (int)call.axes[a].tab);
+            puts("");
+            return 1;
+        }
+    }
+    printf("boxes: %ld moves, %ld with spare lanes, %ld lookups\n", counts[MOVE], counts[LANES], counts[LOOKUP]);
+    return 0;
+}
