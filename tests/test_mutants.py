@@ -76,6 +76,16 @@ def test_equivalent_mutants_exist():
     assert mutants.equivalent() <= names
 
 
+def test_equivalent_mutants_of_the_kernels_exist(tmp_path, monkeypatch):
+    """The same of the kernels', and of the lines and functions that are listed as a whole."""
+    pytest.importorskip("tree_sitter_c")
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    script = importlib.import_module("kernel_mutants")
+    listed = script.equivalent(script.EQUIVALENT)
+    kernels = script.Kernels(tmp_path, sorted({entry.split(":")[0].removeprefix("s2dq/") for entry in listed}))
+    assert listed <= set().union(*(kernels.entries(k) for k in range(len(kernels.mutants))))
+
+
 PLANTED = [  # file, what is there once, what it becomes, who notices
     ("s2dq/_layout.py", "return -(-count // lanes)", "return count // lanes", ["worked_cases"]),
     ("s2dq/_plan.py", "+ channel % lanes *", "- channel % lanes *", ["worked_cases"]),

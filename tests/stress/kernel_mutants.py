@@ -6,24 +6,29 @@ statement that is left out. All of them are built into one extension, where an i
 
     a < b      becomes      (S2DQ_M(17) ? (a <= b) : (a < b))
 
-A process per instruction set collects tests once, runs each to see which mutants it reaches, and forks for every mutant
-to run those that reach it, the quickest of every test function first, until one fails, crashes or takes too long. What
+First those of headers are run in `tests/boxes.c` and `tests/tiles.c`, a process for each mutant that they reach: a
+thousand random calls take them no longer than pytest takes for one. For what these do not notice there is the suite: a
+process per instruction set collects tests once, runs each to see which mutants it reaches, and forks for every mutant
+to run those that reach it, the quickest first, until one fails, crashes or takes too long. What
 the compiler refuses (constants that have to be constants, types that do not fit) is left out and counted. Not among
 them: data (tables in static arrays), object-like macros, and the headers of other machines (`neon.h` on x86-64).
 
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/tile.h _micro/axis.h
+    python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/avx2.h --programs --jobs 2
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _kernels.pyx --minutes 30 --jobs 2
 
 A header or two at a time: with all of them the compiler takes longer than an hour. What is in results.json is not run
 again, and which tests reach what is kept there too: take another directory when tests have changed. Survivors are
-printed with their change. Those that no test can notice, for they mean the same, are listed with the reason in
-`equivalent_mutants.txt` beside this file.
+printed with their change, but for those that `equivalent_kernel_mutants.txt` beside this file explains: some by name,
+which are not run, and, as `* in LINE` and `* in FUNCTION()`, whatever survives there. For where code only weighs which
+of several ways is quickest, or fetches ahead, no change is a wrong byte.
 """
 
 import argparse
 import ast
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import pickle
@@ -35,15 +40,23 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent
+from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent, told_apart
 
 SUITES = ["worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "operators", "quantized", "preprocess",
           "postprocess", "memo", "plan", "tiles", "fork_threads", "interrupt", "guard_pages"]
-SECONDS, ITEMS = 4.0, 80  # of tests that a mutant is shown, at most
+EQUIVALENT = Path(__file__).with_name("equivalent_kernel_mutants.txt")
+SECONDS, ITEMS = 2.5, 400  # of tests that a mutant is shown, at most
 OTHER_MACHINES = {"neon.h"}
+# Programs in C that try the headers, what they are told, and the seconds that one may take.
+PROGRAMS = [
+    ("boxes", ["4000", "1", "portable"]), ("boxes", ["4000", "1", "avx2"]), ("boxes", ["4000", "1", "avx512vbmi"]),
+    ("tiles", ["1500", "1", "avx2"]), ("tiles", ["1500", "1", "avx512vbmi"]),
+]  # fmt: skip
+PATIENCE = 20
 # What a parser of C takes for types or stray words; blanks do not move what follows.
 ATTRIBUTES = re.compile(rb"\bS2DQ_(?:AVX2|512|STEP|NEON)(?:_INLINE)?\b|\bS2DQ_(?:EVERYWHERE|RESTRICT|THREAD_LOCAL)\b")
 SWAPS = {
@@ -85,6 +98,7 @@ class CText:
         self.parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
         self.raw = raw
         self.spots = []
+        self.functions = []  # (start, end, name)
         masked = ATTRIBUTES.sub(lambda found: b" " * len(found[0]), raw)
         self.walk(self.parser.parse(masked).root_node, 0)
 
@@ -99,13 +113,17 @@ class CText:
         if node.type == "preproc_function_def":
             value = node.child_by_field_name("value")
             if value:
+                self.functions.append((node.start_byte, node.end_byte, self.text(node.child_by_field_name("name"), 0)))
                 self.macro(value)
             return
         if node.type in self.CONSTANT:
             return
         if node.type == "declaration" and any(self.text(child, shift) == "static" for child in node.children):
             return
-        inside = inside or node.type == "function_definition"
+        if node.type == "function_definition" and not inside:
+            inside = True
+            head = self.text(node.child_by_field_name("declarator"), shift)
+            self.functions.append((node.start_byte - shift, node.end_byte - shift, re.search(r"(\w+)\s*\(", head)[1]))
         if inside and not node.has_error:
             self.consider(node, shift)
         skipped = None
@@ -200,6 +218,7 @@ class CythonText:
 
     def __init__(self, text):
         self.spots = []
+        self.functions = []
         for start, line in logical_lines(text):
             self.line(start, line)
 
@@ -346,12 +365,15 @@ class Kernels:
         self.folder = Path(folder)
         self.mutants = []  # their numbers are their places
         self.spans = []
+        self.lines, self.functions = [], []  # of every mutant, the words of its line and the name of its function
         self.spots = {}
         for file in files:
             raw = (ROOT / "s2dq" / file).read_bytes()
             is_c = file.endswith(".h")
-            spots = CText(raw).spots if is_c else CythonText(raw.decode()).spots
+            read = CText(raw) if is_c else CythonText(raw.decode())
+            spots = read.spots
             self.spots[file] = raw, spots, {}
+            lines = raw.decode().split("\n")
             for spot in sorted(set(spots)):
                 for other in spot.others:
                     before = raw[spot.start : spot.end].decode()
@@ -359,10 +381,25 @@ class Kernels:
                     self.spots[file][2][spot, other] = len(self.mutants)
                     self.mutants.append(Mutant(f"s2dq/{file}", line, spot.start, before, other or "nothing"))
                     self.spans.append((file, line, line + before.count("\n")))
+                    self.lines.append(lines[line - 1].removesuffix("\\").strip())
+                    self.functions.append(next((name for start, end, name in reversed(read.functions)
+                                                if start <= spot.start < end), ""))
+        places = {(m.file, m.start, m.before, m.after): k for k, m in enumerate(self.mutants)}
+
+        def of(mutant):
+            return self.lines[places[mutant[:1] + mutant[2:5]]]
+
+        self.mutants = told_apart(self.mutants, lambda m, k: of(m))
+        self.mutants = told_apart(self.mutants, lambda m, k: f"{m.where} ({k})")
         self.refused = set()
 
-    def build(self):
-        """Compile, without what the compilers refuse."""
+    def entries(self, k):
+        """What of a list of equivalent mutants would name this one."""
+        m = self.mutants[k]
+        return {m.name, f"{m.file}: * in {self.lines[k]}", f"{m.file}: * in {self.functions[k]}()"}
+
+    def prepare(self):
+        """A copy of the package, and a header for all mutants."""
         if not self.folder.exists():
             ignore = shutil.ignore_patterns(".git", "build", "*.so", "__pycache__", "*.egg-info", "asv_bench")
             shutil.copytree(ROOT, self.folder, ignore=ignore)
@@ -373,6 +410,7 @@ class Kernels:
         header = self.folder / "mutants.h"
         header.write_text(f"""\
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
 #define VISIBLE __attribute__((visibility("default"), used))
 VISIBLE unsigned char s2dq_reached[{len(self.mutants)}];
@@ -382,23 +420,44 @@ static __attribute__((constructor)) void s2dq_read_mutant(void)
     const char *chosen = getenv("S2DQ_MUTANT");
     if (chosen) s2dq_mutant = atoi(chosen);
 }}
+static __attribute__((destructor)) void s2dq_write_reached(void)
+{{
+    const char *name = getenv("S2DQ_REACHED");
+    FILE *file = name ? fopen(name, "wb") : NULL;
+    if (!file) return;
+    fwrite(s2dq_reached, 1, sizeof s2dq_reached, file);
+    fclose(file);
+}}
 static __attribute__((noinline)) int S2DQ_M(int k)
 {{
     s2dq_reached[k] = 1;
     return s2dq_mutant == k;
 }}
 """)
+
+    def build(self):
+        """Compile the extension, without what the compilers refuse."""
         (self.folder / "s2dq" / "_kernels.pxd").write_text(
             "cdef extern from *:\n    bint S2DQ_M(int k) noexcept nogil\n")
         wrapper = self.folder / "cc"
         wrapper.write_text('#!/usr/bin/env bash\narguments=("$@")\nexec gcc "${arguments[@]/#-O3/-O1}" -g0\n')
         wrapper.chmod(0o755)
         environment = {**os.environ, "CC": str(wrapper), "LDSHARED": f"{wrapper} -shared", "PYTHONPATH": "",
-                       "CFLAGS": f"-include {header} -Wno-error -fmax-errors=0"}  # fmt: skip
+                       "CFLAGS": f"-include {self.folder / 'mutants.h'} -Wno-error -fmax-errors=0"}  # fmt: skip
+        self.compile([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], environment)
+
+    def build_program(self, name):
+        """One of the C programs. Returns its path."""
+        program = self.folder / name
+        self.compile(["gcc", "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
+                      f"tests/{name}.c", "-o", str(program)], dict(os.environ))  # fmt: skip
+        return program
+
+    def compile(self, command, environment):
+        """Run a compiler until it refuses nothing, without what it refused."""
         for attempt in range(60):
             self.weave()
-            run = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=self.folder,
-                                 env=environment, capture_output=True, text=True)
+            run = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
             refused = self.blamed(run.stdout + run.stderr) - self.refused if run.returncode else set()
             print(f"build {attempt}: {len(self.mutants) - len(self.refused)} mutants, {len(refused)} more refused",
                   flush=True)
@@ -407,7 +466,8 @@ static __attribute__((noinline)) int S2DQ_M(int k)
             if not refused:
                 sys.exit(f"cannot be built\n{(run.stdout + run.stderr)[-6000:]}")
             self.refused |= refused
-            names.write_text(json.dumps(sorted(mutant_key(self.mutants[k]) for k in self.refused)))
+            names = sorted(mutant_key(self.mutants[k]) for k in self.refused)
+            (self.folder / "refused.json").write_text(json.dumps(names))
 
     def weave(self):
         for file, (raw, spots, numbers) in self.spots.items():
@@ -433,8 +493,12 @@ static __attribute__((noinline)) int S2DQ_M(int k)
                 lines.add(("_kernels.pyx", int(of[-1])))
             elif in_error:
                 lines.add((found[1].split("s2dq/", 1)[-1], int(found[2])))
+        # An immediate operand that is out of range: the error is in the compiler's header, the call in ours.
+        inlined = r"^In function .*_mm.*\n +inlined from .* at (\S+?):(\d+):\d+[,:]\n(?: +inlined.*\n)*\S+: error"
+        calls = {(found[1].split("s2dq/", 1)[-1], int(found[2])) for found in re.finditer(inlined, said, re.M)}
         return {k for k, (file, first, last) in enumerate(self.spans)
-                if any((file, line) in lines for line in range(first, last + 1))}
+                if any((file, line) in lines or (self.mutants[k].before.startswith("_mm") and (file, line) in calls)
+                       for line in range(first, last + 1))}
 
 
 def mutant_key(mutant):
@@ -442,6 +506,41 @@ def mutant_key(mutant):
 
 
 # ------------------------------------------------------------------------------------------------- running
+
+
+def run_programs(kernels, chosen, results, jobs, end, save):
+    """Run mutants of headers in the C programs that reach them, until one notices. OUT: results."""
+    left = [k for k in chosen if kernels.mutants[k].file.endswith(".h")
+            and mutant_key(kernels.mutants[k]) not in results]
+    built = {name: kernels.build_program(name) for name in sorted({name for name, _ in PROGRAMS}) if left}
+    for name, arguments in PROGRAMS if left else ():
+        command = [str(built[name]), *arguments]
+        reached = kernels.folder / f"{name}.reached"
+        subprocess.run(command, env={**os.environ, "S2DQ_REACHED": str(reached)}, check=True, stdout=subprocess.DEVNULL)
+        hits = reached.read_bytes()
+        shown = [k for k in left if hits[k] and k not in kernels.refused]
+        random.Random(0).shuffle(shown)
+        with ThreadPoolExecutor(jobs) as pool:
+            verdicts = pool.map(functools.partial(run_program, command, end), shown)
+            for at, (k, verdict) in enumerate(zip(shown, verdicts)):
+                if verdict is not None:
+                    results[mutant_key(kernels.mutants[k])] = [verdict, ["programs"]]
+                if at % 100 == 0:
+                    save()
+        left = [k for k in left if not results.get(mutant_key(kernels.mutants[k]), [""])[0]]
+        print(f"{name} {' '.join(arguments)}: {len(shown)} reached, {len(left)} left", flush=True)
+
+
+def run_program(command, end, k):
+    """How a program ends with mutant `k`: "" if it noticed nothing, None where there was no time left."""
+    if time.monotonic() > end:
+        return None
+    try:
+        code = subprocess.run(command, env={**os.environ, "S2DQ_MUTANT": str(k)}, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, timeout=PATIENCE).returncode
+    except subprocess.TimeoutExpired:
+        return "late"
+    return "crashed" if code < 0 else "failed" if code else ""
 
 
 class Session:
@@ -486,13 +585,13 @@ class Session:
         return True
 
     def spread(self, entries):
-        """The quickest of every test function, then the next of each."""
+        """The quickest first, where the second of a test function counts as if it took twice as long, and so on."""
         seen = defaultdict(int)
         ranked = []
         for seconds, place in sorted(entries):
             function = self.items[place].nodeid.split("[")[0]
-            ranked.append((seen[function], seconds, place))
             seen[function] += 1
+            ranked.append((seconds * seen[function], seconds, place))
         return [(seconds, place) for _, seconds, place in sorted(ranked)]
 
     def survey(self, path):
@@ -578,6 +677,7 @@ def parse_args():
     parser.add_argument("--files", nargs="+", default=every_file, metavar="FILE", choices=every_file)
     parser.add_argument("--suites", nargs="+", default=SUITES, metavar="NAME")
     parser.add_argument("--isas", nargs="+", default=["avx512vbmi", "avx2", "portable"])
+    parser.add_argument("--programs", action="store_true", help="the programs in C alone")
     parser.add_argument("--sample", type=int, metavar="N", help="so many of all, by chance")
     parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N",
                         help="of N parts of all the K-th, the same ones on every machine")
@@ -596,17 +696,29 @@ def main():
     folder = args.dir.resolve()
     kernels = Kernels(folder / "checkout", args.files)
     if args.list:
-        print(*(f"{mutant.line:5} {mutant.name}" for mutant in kernels.mutants if mutant in args.part), sep="\n")
+        for mutant, function in zip(kernels.mutants, kernels.functions):
+            if mutant in args.part:
+                print(f"{mutant.line:5} {function}: {mutant.name}")
         return 0
     folder.mkdir(exist_ok=True)
-    kernels.build()
-    known = equivalent()
+    kernels.prepare()
+    known = equivalent(EQUIVALENT)
     pool = [k for k, m in enumerate(kernels.mutants)
-            if k not in kernels.refused and m.name not in known and m in args.part]
+            if k not in kernels.refused and m in args.part and m.name not in known]
     chosen = sorted(random.Random(args.seed).sample(pool, min(args.sample or len(pool), len(pool))))
     path = folder / "results.json"
     results = json.loads(path.read_text()) if path.exists() else {}
     end = time.monotonic() + 60 * args.minutes
+
+    def save():
+        path.write_text(json.dumps(results, indent=0))
+
+    run_programs(kernels, chosen, results, args.jobs, end, save)
+    save()
+    if args.programs:
+        return say(kernels, chosen, results)
+    kernels.build()
+    chosen = [k for k in chosen if k not in kernels.refused]
     for isa in args.isas:
         # What one instruction set did not notice, another may.
         found = {k: results.get(mutant_key(kernels.mutants[k]), ["", []]) for k in chosen}
@@ -624,21 +736,23 @@ def main():
         subprocess.run(command, cwd=folder / "checkout", env=environment, check=True)
         for k, verdict in json.loads(task.with_suffix(".results").read_text()).items():
             results[mutant_key(kernels.mutants[int(k)])] = [verdict, [*found[int(k)][1], isa]]
-        path.write_text(json.dumps(results, indent=0))
+        save()
     return say(kernels, chosen, results)
 
 
 def say(kernels, chosen, results):
     """Print what came out; 1 where a mutant was run and not noticed."""
     survivors, unreached, verdicts = [], [], defaultdict(int)
+    known = equivalent(EQUIVALENT)
     for k in chosen:
         mutant = kernels.mutants[k]
         found = results.get(mutant_key(mutant))
         if found is None:
             unreached.append(mutant)
         else:
-            verdicts[found[0] or "survived"] += 1
-            if not found[0]:
+            explained = not found[0] and kernels.entries(k) & known
+            verdicts[found[0] or ("explained" if explained else "survived")] += 1
+            if not found[0] and not explained:
                 survivors.append(mutant)
     for title, group in (("not reached by any test, or not run", unreached), ("survived", survivors)):
         print(f"\n---- {title}")
