@@ -22,7 +22,7 @@ static s2dq_filling filling;
 static s2dq_lines lines;
 static uint8_t tables[256][256];
 static s2dq_axis loops[S2DQ_TILE_LOOPS];
-static long aligned;
+static long aligned, sames, paired;
 
 /* ------------------------------------------------------------------------------------------ the plain executor */
 
@@ -108,8 +108,8 @@ static uint64_t draw_mask(int width)
     }
 }
 
-/* OUT: which bytes of the inputs are there. Returns how many. */
-static int draw_source(int *there)
+/* OUT: which bytes of the inputs are there, all of them where the outputs are the inputs. Returns how many. */
+static int draw_source(int *there, int same)
 {
     const int width = S2DQ_REGISTER_BYTES / (int)tile.loads, neighbours = one_in(2);
     int64_t at = between(-300, 300);
@@ -117,7 +117,7 @@ static int draw_source(int *there)
     for (int piece = 0; piece < tile.inputs * tile.loads; piece++) {
         tile.src[piece] = neighbours ? at : between(-500, 500);
         at += one_in(3) ? between(0, 200) : width;
-        tile.src_mask[piece] = piece ? draw_mask(width) : 1 | draw_mask(width);
+        tile.src_mask[piece] = same ? ~0ULL >> (64 - width) : piece ? draw_mask(width) : 1 | draw_mask(width);
         for (int bit = 0; bit < width; bit++)
             if (tile.src_mask[piece] >> bit & 1) there[count++] = piece * width + bit;
     }
@@ -134,13 +134,30 @@ static void draw_destination(int64_t *at, int pieces, int64_t pitch)
     }
 }
 
-/* Every byte that is stored comes from one that is there, or is filled; what is not stored comes from anywhere. */
-static void draw_tables(const int *there, int count)
+/* One of the bytes that are there, in two neighbouring registers where `way` is one of those that look up in pairs. */
+static int draw_byte(const int *there, int count, int output, int way)
 {
+    static const int neighbours[2][S2DQ_REGISTERS] = {{0, 0, 2, 2}, {0, 2, 0, 2}}; /* of four, for four outputs */
+    int low = output;
+    if (tile.inputs == 4 && tile.outputs == 4) low = neighbours[way - S2DQ_PAIRED][output];
+    if (tile.inputs == 4 && tile.outputs == 2) low = 2 * output;
+    for (int trial = 0; trial < 40; trial++) {
+        const int from = there[between(0, count - 1)], number = from / S2DQ_REGISTER_BYTES;
+        if (number == low || number == (low + 1) % tile.inputs) return from;
+    }
+    return there[0];
+}
+
+/* Every byte that is stored comes from one that is there, or is filled; what is not stored comes from anywhere. */
+static void draw_tables(const int *there, int count, int same)
+{
+    const int pairs = tile.inputs > 2 && tile.outputs > 1 && tile.outputs <= tile.inputs && one_in(3);
+    const int way = pairs ? (int)between(S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN) : S2DQ_MIXED;
     const int width = S2DQ_REGISTER_BYTES / (int)tile.stores;
     const int scattered = one_in(6), reach = one_in(3) ? count : (int)between(1, 40);
     tile.mapped = kernels.lines && tile.outputs < S2DQ_REGISTERS && one_in(2);
-    const int apart = tile.mapped && one_in(2), filled = !apart && one_in(3) ? (int)between(1, 100) : 0;
+    const int apart = tile.mapped && one_in(2);
+    const int filled = !apart && !same && one_in(3) ? (int)between(1, 100) : 0;
     tile.fills = filled > 0;
     memset(filling.keep, 255, sizeof filling.keep);
     const int flip = kernels.steps ? 128 * one_in(2) : (int)draw() & 255; /* of signed bytes, or of any */
@@ -170,6 +187,8 @@ static void draw_tables(const int *there, int count)
             const int near = scattered ? lane % 16 * (count / 16) : (int)between(0, reach - 1);
             const int stored = tile.dst_mask[output * tile.stores + lane / width] >> lane % width & 1;
             int from = there[(first + near) % count];
+            if (way) from = draw_byte(there, count, output, way);
+            if (same) from = output * S2DQ_REGISTER_BYTES + lane;
             if (between(0, 99) < filled) filling.keep[output][lane] = 0, filling.fill[output][lane] = (uint8_t)draw();
             tile.fill[output][lane] = filling.keep[output][lane] ? -1 : 0;
             if (!stored || !filling.keep[output][lane]) from = (int)between(0, S2DQ_REGISTER_BYTES * tile.inputs - 1);
@@ -205,7 +224,8 @@ static void draw_loops(int64_t *at, int pieces, int width)
     while (pieces % run) run--;
     const int64_t step = run * width;
     memset(loops, 0, sizeof loops);
-    loops[2].extent = between(1, 19);
+    const int64_t longest = one_in(5) ? 200 : 19; /* AVX2 takes long loops piece by piece */
+    loops[2].extent = between(1, longest);
     loops[2].dst = step;
     loops[2].src = between(-150, 150);
     if (loops[2].extent > 1 && one_in(2)) loops[2].src_back = between(-100, 100);
@@ -215,7 +235,7 @@ static void draw_loops(int64_t *at, int pieces, int width)
     draw_destination(at, pieces / run, pitch);
     for (int piece = pieces - 1; piece > 0; piece--) at[piece] = at[piece / run] + piece % run * width;
     for (int k = S2DQ_TILE_LOOPS - 1 - adjacent; k >= 0; k--) {
-        const int64_t extent = one_in(3) ? between(1, 19) : between(1, 5);
+        const int64_t extent = one_in(3) ? between(1, longest) : between(1, 5);
         memset(&loops[k], 0, sizeof loops[k]);
         loops[k].extent = extent * span > ARENA / 2 ? 1 : extent;
         loops[k].src = between(-150, 150);
@@ -255,15 +275,17 @@ static void draw_tile(void)
     memset(&tile, 0, sizeof tile);
     tile.inputs = between(1, S2DQ_REGISTERS);
     tile.outputs = between(1, S2DQ_REGISTERS);
-    tile.loads = 1 << between(0, 2);
-    tile.stores = 1 << between(0, 2);
+    const int same = one_in(10);
+    tile.loads = same ? 1 : 1 << between(0, 2);
+    tile.stores = same ? 1 : 1 << between(0, 2);
+    if (same) tile.outputs = tile.inputs;
     tile.far = one_in(2);
     const int pieces = (int)(tile.outputs * tile.stores), width = S2DQ_REGISTER_BYTES / (int)tile.stores;
-    const int full = one_in(2);
+    const int full = same || one_in(2);
     for (int piece = 0; piece < pieces; piece++) tile.dst_mask[piece] = full ? ~0ULL >> (64 - width) : draw_mask(width);
     draw_loops(tile.dst, pieces, width);
     count_runs();
-    draw_tables(there, draw_source(there));
+    draw_tables(there, draw_source(there, same), same);
     s2dq_tile_choose(&tile);
     if (kernels.steps) {
         kernels.steps(&steps, &tile);
@@ -347,6 +369,7 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     const int aligns = kind == LOOPS && kernels.aligns && kernels.aligns(y, &tile, loops);
     const s2dq_tile_runner aligner = aligns ? kernels.aligner(&tile) : NULL; /* as the driver asks them */
     aligned += aligner != NULL;
+    if (kind == LOOPS) sames += tile.same != 0, paired += tile.way != S2DQ_MIXED;
     switch (kind) {
     case LOOPS: (aligner ? aligner : kernels.tile(&tile))(y, x, &tile, &filling, loops); break;
     case EDGE: kernels.edge(y, x, &tile, &filling); break;
@@ -390,8 +413,8 @@ int main(int argc, char **argv)
             return 1;
         }
     }
-    printf("tiles: on %s %ld tiles, %ld of them in whole lines, %ld at edges, %ld networks\n", s2dq_isa_name(isa),
-           counts[LOOPS], aligned, counts[EDGE], counts[NETWORK]);
-    if (kernels.aligner && !aligned) return 1;
+    printf("tiles: on %s %ld tiles, %ld of them in whole lines, %ld looked up in pairs, %ld in nothing; %ld at edges, "
+           "%ld networks\n", s2dq_isa_name(isa), counts[LOOPS], aligned, paired, sames, counts[EDGE], counts[NETWORK]);
+    if ((kernels.aligner && !aligned) || !paired || !sames) return 1;
     return 0;
 }
