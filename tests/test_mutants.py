@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from guarded import SANITIZED
+
 SCRIPT = Path(__file__).parent / "stress" / "mutants.py"
 pytestmark = pytest.mark.thread_unsafe(reason="runs pytest")
 
@@ -76,16 +78,6 @@ def test_equivalent_mutants_exist():
     assert mutants.equivalent() <= names
 
 
-def test_equivalent_mutants_of_the_kernels_exist(tmp_path, monkeypatch):
-    """The same of the kernels', and of the lines and functions that are listed as a whole."""
-    pytest.importorskip("tree_sitter_c")
-    monkeypatch.syspath_prepend(SCRIPT.parent)
-    script = importlib.import_module("kernel_mutants")
-    listed = script.equivalent(script.EQUIVALENT)
-    kernels = script.Kernels(tmp_path, sorted({entry.split(":")[0].removeprefix("s2dq/") for entry in listed}))
-    assert listed <= set().union(*(kernels.entries(k) for k in range(len(kernels.mutants))))
-
-
 PLANTED = [  # file, what is there once, what it becomes, who notices
     ("s2dq/_layout.py", "return -(-count // lanes)", "return count // lanes", ["worked_cases"]),
     ("s2dq/_plan.py", "+ channel % lanes *", "- channel % lanes *", ["worked_cases"]),
@@ -94,6 +86,7 @@ PLANTED = [  # file, what is there once, what it becomes, who notices
 ]
 
 
+@pytest.mark.skipif(SANITIZED, reason="limits the address space")
 def test_planted_mutants_are_noticed(tmp_path, request):
     mutants = module()
     bench = mutants.Bench(tmp_path)
@@ -113,6 +106,14 @@ def test_planted_mutants_are_noticed(tmp_path, request):
 def kernel_mutants(monkeypatch):
     monkeypatch.syspath_prepend(SCRIPT.parent)
     return importlib.import_module("kernel_mutants")
+
+
+def test_equivalent_mutants_of_the_kernels_exist(kernel_mutants, tmp_path):
+    """What is listed, single or as a line or a function, is still there."""
+    pytest.importorskip("tree_sitter_c")
+    listed = kernel_mutants.equivalent(kernel_mutants.EQUIVALENT)
+    kernels = kernel_mutants.Kernels(tmp_path, sorted({entry.split(":")[0].removeprefix("s2dq/") for entry in listed}))
+    assert listed <= set().union(*(kernels.entries(k) for k in range(len(kernels.mutants))))
 
 
 def woven(kernel_mutants, raw, spots, is_c):
