@@ -175,6 +175,12 @@ stage_kernels() {
     ./boxes 200000
     ./tiles 20000 || [[ $? == 2 ]]  # 2: instruction sets of this machine have no such kernels
     ./tiles 20000 1 avx2 || [[ $? == 2 ]]
+    cc -O1 -I s2dq/_micro -DTRACED tests/boxes.c -o boxes
+    cc -O1 -I s2dq/_micro -DTRACED tests/tiles.c -o tiles
+    ./boxes 4000 1 all tests/recorded_boxes.txt
+    for isa in avx2 avx512vbmi; do
+        ./tiles 1500 1 $isa tests/recorded_tiles.txt || [[ $? == 2 ]]
+    done
 }
 
 # The real systems, in one environment: as judges, as readers of their own files, and beside our threads and forks.

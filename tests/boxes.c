@@ -1,12 +1,17 @@
 /* Random boxes of granules against plain loops, every array between inaccessible pages.
  *
  *     cc -O2 -I s2dq/_micro tests/boxes.c -o boxes && ./boxes [ROUNDS [SEED [INSTRUCTION_SET]]]
+ *     cc -O2 -I s2dq/_micro -DTRACED tests/boxes.c -o traced && ./traced 4000 1 all tests/recorded_boxes.txt
  *
- * Checks what the kernels of every instruction set that runs make of moves, moves with spare lanes, and lookups.
+ * Checks what the kernels of every instruction set that runs make of moves, moves with spare lanes, and lookups; traced,
+ * whether they load, store and fetch in the recorded order, so that a kernel which moves other boxes than before, or
+ * turns its loops otherwise, does so on purpose. `./traced 4000 1 all` prints what to record.
  */
 #include "drawn.h"
 
 #include <string.h>
+
+#include "traced.h"
 
 #include "dispatch.h"
 
@@ -214,6 +219,12 @@ static extent reach_of(const box_call *call, int result)
     return reach;
 }
 
+typedef struct {
+    s2dq_kernels kernels;
+    char name[32];
+    uint64_t digest;
+} kernel_set;
+
 static void run(const s2dq_kernels *kernels, uint8_t *dst, const uint8_t *src, const box_call *call)
 {
     switch (call->kind) {
@@ -228,7 +239,7 @@ static void run(const s2dq_kernels *kernels, uint8_t *dst, const uint8_t *src, c
 }
 
 /* Whether the call gives what the plain loops give on each of these sets of kernels, and no byte more. */
-static int call_holds(uint8_t *src, uint8_t *dst, const box_call *call, const s2dq_kernels *kernels, int count)
+static int call_holds(uint8_t *src, uint8_t *dst, const box_call *call, kernel_set *sets, int count)
 {
     static uint8_t expected[ARENA];
     const extent in = reach_of(call, 0), out = reach_of(call, 1);
@@ -246,7 +257,9 @@ static int call_holds(uint8_t *src, uint8_t *dst, const box_call *call, const s2
     if (call->kind == LANES) plain(expected + at, x, tables, call, 0, 1);
     for (int k = 0; k < count; k++) {
         memset(dst + low, POISON, (size_t)(high - low));
-        run(&kernels[k], dst + at, x, call);
+        begin_trace(dst, src, ARENA);
+        run(&sets[k].kernels, dst + at, x, call);
+        end_trace(&sets[k].digest);
         if (memcmp(dst + low, expected + low, (size_t)(high - low))) return 0;
     }
     return 1;
@@ -256,21 +269,24 @@ int main(int argc, char **argv)
 {
     const long rounds = argc > 1 ? atol(argv[1]) : 20000, seed = argc > 2 ? atol(argv[2]) : 1;
     uint8_t *src = make_arena(ARENA), *dst = make_arena(ARENA);
-    s2dq_kernels kernels[2 * S2DQ_ISA_COUNT];
+    const char *const only = argc > 3 && strcmp(argv[3], "all") ? argv[3] : NULL;
+    kernel_set set[2 * S2DQ_ISA_COUNT];
     box_call call;
     long counts[KINDS] = {0};
     int sets = 0;
     for (int isa = 0; isa < S2DQ_ISA_COUNT; isa++) {
-        if (!s2dq_isa_runs(isa) || (argc > 3 && strcmp(argv[3], s2dq_isa_name(isa)))) continue;
-        kernels[sets++] = s2dq_kernels_of(isa, 0);
-        if (isa == S2DQ_ISA_AVX512VBMI) kernels[sets++] = s2dq_kernels_of(isa, 1);
-        printf("boxes: %s\n", s2dq_isa_name(isa));
+        if (!s2dq_isa_runs(isa) || (only && strcmp(only, s2dq_isa_name(isa)))) continue;
+        for (int across = 0; across <= (isa == S2DQ_ISA_AVX512VBMI); across++) {
+            set[sets] = (kernel_set){.kernels = s2dq_kernels_of(isa, across)};
+            snprintf(set[sets].name, sizeof set->name, "%s%s", s2dq_isa_name(isa), across ? " across" : "");
+            fprintf(stderr, "boxes: %s\n", set[sets++].name);
+        }
     }
     if (!sets) return 2;
     sow(seed);
     for (long k = 0; k < rounds; k++) {
         draw_call(&call);
-        const int holds = call_holds(src, dst, &call, kernels, sets);
+        const int holds = call_holds(src, dst, &call, set, sets);
         counts[call.kind] += holds == 1;
         if (holds == 0) {
             printf("boxes: wrong bytes: seed %ld, round %ld, %s of %d bytes; lanes %d; extent, src, dst, tab:", seed, k,
@@ -281,7 +297,9 @@ int main(int argc, char **argv)
             puts("");
             return 1;
         }
+        for (int s = 0; s < sets; s++)
+            if (!is_recorded("boxes", set[s].name, k + 1, &set[s].digest, argc > 4 ? argv[4] : NULL)) return 1;
     }
-    printf("boxes: %ld moves, %ld with spare lanes, %ld lookups\n", counts[MOVE], counts[LANES], counts[LOOKUP]);
+    fprintf(stderr, "boxes: %ld moves, %ld with spare lanes, %ld lookups\n", counts[MOVE], counts[LANES], counts[LOOKUP]);
     return 0;
 }

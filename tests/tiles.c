@@ -1,13 +1,16 @@
 /* Random tile programs and networks against an executor in plain C, every array between inaccessible pages.
  *
  *     cc -O2 -I s2dq/_micro tests/tiles.c -o tiles && ./tiles [ROUNDS [SEED [INSTRUCTION_SET]]]
+ *     cc -O2 -I s2dq/_micro -DTRACED tests/tiles.c -o traced && ./traced 1500 1 avx2 tests/recorded_tiles.txt
  *
  * Checks the kernels of one instruction set, the best that runs unless told: NEON, which `.ci/emulate` emulates, or
- * AVX-512; or AVX2.
+ * AVX-512; or AVX2. Traced, they have to load, store and fetch in the recorded order, as with boxes.c.
  */
 #include "drawn.h"
 
 #include <string.h>
+
+#include "traced.h"
 
 #include "dispatch.h"
 
@@ -23,6 +26,7 @@ static s2dq_lines lines;
 static uint8_t tables[256][256];
 static s2dq_axis loops[S2DQ_TILE_LOOPS];
 static long aligned, sames, paired;
+static uint64_t digest;
 
 /* ------------------------------------------------------------------------------------------ the plain executor */
 
@@ -370,11 +374,13 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     const s2dq_tile_runner aligner = aligns ? kernels.aligner(&tile) : NULL; /* as the driver asks them */
     aligned += aligner != NULL;
     if (kind == LOOPS) sames += tile.same != 0, paired += tile.way != S2DQ_MIXED;
+    begin_trace(dst, src, ARENA);
     switch (kind) {
     case LOOPS: (aligner ? aligner : kernels.tile(&tile))(y, x, &tile, &filling, loops); break;
     case EDGE: kernels.edge(y, x, &tile, &filling); break;
     case NETWORK: kernels.network(&network)(y, x, &network, loops); break;
     }
+    end_trace(&digest);
     y = expected + (y - dst);
     switch (kind) {
     case LOOPS: plain_run(y, x, plain_tile); break;
@@ -412,9 +418,11 @@ int main(int argc, char **argv)
                    (int)loops[0].extent, (int)loops[1].extent, (int)loops[2].extent);
             return 1;
         }
+        if (!is_recorded("tiles", s2dq_isa_name(isa), k + 1, &digest, argc > 4 ? argv[4] : NULL)) return 1;
     }
-    printf("tiles: on %s %ld tiles, %ld of them in whole lines, %ld looked up in pairs, %ld in nothing; %ld at edges, "
-           "%ld networks\n", s2dq_isa_name(isa), counts[LOOPS], aligned, paired, sames, counts[EDGE], counts[NETWORK]);
+    fprintf(stderr,
+            "tiles: on %s %ld tiles, %ld of them in whole lines, %ld looked up in pairs, %ld in nothing; %ld at edges, "
+            "%ld networks\n", s2dq_isa_name(isa), counts[LOOPS], aligned, paired, sames, counts[EDGE], counts[NETWORK]);
     if ((kernels.aligner && !aligned) || !paired || !sames) return 1;
     return 0;
 }

@@ -7,11 +7,12 @@ statement that is left out. All of them are built into one extension, where an i
     a < b      becomes      (S2DQ_M(17) ? (a <= b) : (a < b))
 
 First those of headers are run in `tests/boxes.c` and `tests/tiles.c`, a process for each mutant that they reach: a
-thousand random calls take them no longer than pytest takes for one. For what these do not notice there is the suite: a
-process per instruction set collects tests once, runs each to see which mutants it reaches, and forks for every mutant
-to run those that reach it, the quickest first, until one fails, crashes or takes too long. What
-the compiler refuses (constants that have to be constants, types that do not fit) is left out and counted. Not among
-them: data (tables in static arrays), object-like macros, and the headers of other machines (`neon.h` on x86-64).
+thousand random calls take them no longer than pytest takes for one. They notice wrong bytes, and another order of loads
+and stores. For what these do not notice there is the suite: a process per instruction set collects tests once, runs
+each to see which mutants it reaches, and forks for every mutant to run those that reach it, quickest first, until one
+fails, crashes or takes too long. What the compiler refuses (constants that have to be constants, types that do not fit)
+is left out and counted. Not among them: data (tables in static arrays), object-like macros, and the headers of other
+machines (`neon.h` on x86-64).
 
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/tile.h _micro/axis.h
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/avx2.h --programs --jobs 2
@@ -51,7 +52,7 @@ SUITES = ["worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "opera
 EQUIVALENT = Path(__file__).with_name("equivalent_kernel_mutants.txt")
 SECONDS, ITEMS = 2.5, 400  # of tests that a mutant is shown, at most
 OTHER_MACHINES = {"neon.h"}
-# Programs in C that try the headers, what they are told, and the seconds that one may take.
+# Programs in C that try the headers, traced, with rounds, seed and instruction set; and the seconds that one may take.
 PROGRAMS = [
     ("boxes", ["4000", "1", "portable"]), ("boxes", ["4000", "1", "avx2"]), ("boxes", ["4000", "1", "avx512vbmi"]),
     ("tiles", ["1500", "1", "avx2"]), ("tiles", ["1500", "1", "avx512vbmi"]),
@@ -450,7 +451,7 @@ static __attribute__((noinline)) int S2DQ_M(int k)
         """One of the C programs. Returns its path."""
         program = self.folder / name
         self.compile(["gcc", "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
-                      f"tests/{name}.c", "-o", str(program)], dict(os.environ))  # fmt: skip
+                      "-DTRACED", f"tests/{name}.c", "-o", str(program)], dict(os.environ))  # fmt: skip
         return program
 
     def compile(self, command, environment):
@@ -514,7 +515,7 @@ def run_programs(kernels, chosen, results, jobs, end, save):
             and mutant_key(kernels.mutants[k]) not in results]
     built = {name: kernels.build_program(name) for name in sorted({name for name, _ in PROGRAMS}) if left}
     for name, arguments in PROGRAMS if left else ():
-        command = [str(built[name]), *arguments]
+        command = [str(built[name]), *arguments, str(ROOT / "tests" / f"recorded_{name}.txt")]
         reached = kernels.folder / f"{name}.reached"
         subprocess.run(command, env={**os.environ, "S2DQ_REACHED": str(reached)}, check=True, stdout=subprocess.DEVNULL)
         hits = reached.read_bytes()
