@@ -3,14 +3,11 @@
  *     cc -O2 -I s2dq/_micro tests/boxes.c -o boxes && ./boxes [ROUNDS [SEED [INSTRUCTION_SET]]]
  *     cc -O2 -I s2dq/_micro -DTRACED tests/boxes.c -o traced && ./traced 4000 1 all tests/recorded_boxes.txt
  *
- * Checks what the kernels of every instruction set that runs make of moves, moves with spare lanes, and lookups; traced,
- * whether they load, store and fetch in the recorded order, so that a kernel which moves other boxes than before, or
- * turns its loops otherwise, does so on purpose. `./traced 4000 1 all` prints what to record.
+ * Checks what the kernels of every instruction set that runs make of moves, of moves with spare lanes, and of lookups;
+ * traced, whether they load, store and fetch in the recorded order, so that a kernel which moves other boxes than
+ * before, or turns its loops otherwise, does so on purpose. `./traced 4000 1 all` prints what to record.
  */
 #include "drawn.h"
-
-#include <string.h>
-
 #include "traced.h"
 
 #include "dispatch.h"
@@ -121,7 +118,6 @@ static void draw_result(box_call *call)
     const int inner = call->kind == LANES ? (int)between(0, crowd ? S2DQ_BOX_AXES : call->count) : -1;
     shuffle(order, call->count);
     for (int k = 0; k < call->count && crowd && call->kind == LANES; k++) order[k] = call->count - 1 - k;
-    memset(call->inner, 0, sizeof call->inner);
     for (int k = 0; k <= call->count; k++) {
         if (k == inner) {
             call->run = step;
@@ -161,12 +157,10 @@ static void draw_tables(box_call *call)
         line->less = falls && one_in(2) ? between(0, 65535) : 0;
         line->shift = shift;
         for (int value = 0; value < 256; value++) {
-            int64_t from = (value ^ mapping.first) * 256 - line->less;
-            if (from < 0) from = 0;
-            int64_t to = (from * line->slope >> 16) + line->more;
-            if (to > 65535) to = 65535;
-            tables[256 * k + value] = (uint8_t)((has_lines ? to >> (8 - shift) : value) ^ mapping.flip);
-            if (!call->mapped) tables[256 * k + value] = (uint8_t)draw();
+            uint8_t to = (uint8_t)value;
+            if (has_lines)
+                to = byte_of_word(word_of_line(value ^ mapping.first, line->slope, line->more, line->less), shift);
+            tables[256 * k + value] = call->mapped ? to ^ mapping.flip : (uint8_t)draw();
         }
     }
 }
@@ -189,7 +183,6 @@ static void draw_call(box_call *call)
     for (int k = 0; k < call->count; k++) {
         int64_t extent = crowd ? between(1, 3) : draw_extent();
         while (bytes * extent > room) extent = (extent + 1) / 2;
-        if (bytes * extent > room) extent = 1;
         call->axes[k].extent = extent;
         bytes *= extent;
     }
@@ -248,10 +241,7 @@ static int call_holds(uint8_t *src, uint8_t *dst, const box_call *call, kernel_s
     const int64_t at = one_in(2) ? ARENA - out.high : -out.low;
     const int64_t low = at + out.low > BESIDE ? at + out.low - BESIDE : 0;
     const int64_t high = at + out.high < ARENA - BESIDE ? at + out.high + BESIDE : ARENA;
-    for (int64_t k = in.low; k < in.high; k += 8) {
-        const uint64_t word = draw();
-        memcpy(x + k, &word, (size_t)(in.high - k < 8 ? in.high - k : 8));
-    }
+    draw_memory(x + in.low, in.high - in.low);
     memset(expected + low, POISON, (size_t)(high - low));
     plain(expected + at, x, tables, call, 0, 0);
     if (call->kind == LANES) plain(expected + at, x, tables, call, 0, 1);
@@ -300,6 +290,7 @@ int main(int argc, char **argv)
         for (int s = 0; s < sets; s++)
             if (!is_recorded("boxes", set[s].name, k + 1, &set[s].digest, argc > 4 ? argv[4] : NULL)) return 1;
     }
-    fprintf(stderr, "boxes: %ld moves, %ld with spare lanes, %ld lookups\n", counts[MOVE], counts[LANES], counts[LOOKUP]);
+    fprintf(stderr, "boxes: %ld moves, %ld with spare lanes, %ld lookups\n", counts[MOVE], counts[LANES],
+            counts[LOOKUP]);
     return 0;
 }

@@ -7,9 +7,6 @@
  * AVX-512; or AVX2. Traced, they have to load, store and fetch in the recorded order, as with boxes.c.
  */
 #include "drawn.h"
-
-#include <string.h>
-
 #include "traced.h"
 
 #include "dispatch.h"
@@ -30,21 +27,16 @@ static uint64_t digest;
 
 /* ------------------------------------------------------------------------------------------ the plain executor */
 
-/* Before what is shifted out of it and turned. */
 static int64_t plain_word(int64_t value, int output, int lane)
 {
     const int odd = lane % 2, word = lane / 2;
-    value ^= lines.first[0];
-    int64_t from = value * 256 - lines.less[output][odd][word];
-    if (from < 0) from = 0;
-    return (from * lines.slope[output][odd][word] >> 16) + lines.more[output][odd][word];
+    return word_of_line(value ^ lines.first[0], lines.slope[output][odd][word], lines.more[output][odd][word],
+                        lines.less[output][odd][word]);
 }
 
 static uint8_t plain_line(int64_t value, int output, int lane)
 {
-    value = plain_word(value, output, lane);
-    if (value > 65535) value = 65535;
-    return (uint8_t)(value >> (8 - lines.shift));
+    return byte_of_word(plain_word(value, output, lane), lines.shift);
 }
 
 static uint8_t plain_byte(const uint8_t *src, int output, int lane)
@@ -364,10 +356,7 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     }
     const int at_end = one_in(2);
     uint8_t *x = src + (at_end ? ARENA - in.high : -in.low), *y = dst + (at_end ? ARENA - out.high : -out.low);
-    for (int k = 0; k < ARENA; k += 8) {
-        const uint64_t word = draw();
-        memcpy(src + k, &word, 8);
-    }
+    draw_memory(src, ARENA);
     memset(dst, POISON, ARENA);
     memset(expected, POISON, ARENA);
     const int aligns = kind == LOOPS && kernels.aligns && kernels.aligns(y, &tile, loops);

@@ -1,5 +1,5 @@
 /* With -DTRACED, every load, store and fetch of the kernels is noted: which of several ways they take, and in what
- * order, shows in these alone where all of them write the same bytes. Before the kernels' headers.
+ * order, shows in these alone where all of them write the same bytes. Before the kernels' headers, behind drawn.h.
  *
  * What is noted of a place is its distance from the array's start, so that it is the same in every run. Assignments
  * without intrinsics and memcpy are not noted. Loads may come in any order, for the compiler's is not ours.

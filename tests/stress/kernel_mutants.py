@@ -366,38 +366,36 @@ class Kernels:
         self.folder = Path(folder)
         self.mutants = []  # their numbers are their places
         self.spans = []
-        self.lines, self.functions = [], []  # of every mutant, the words of its line and the name of its function
+        self.lines = {}  # of every file
+        self.functions = []  # of every mutant, the name
         self.spots = {}
         for file in files:
             raw = (ROOT / "s2dq" / file).read_bytes()
             is_c = file.endswith(".h")
             read = CText(raw) if is_c else CythonText(raw.decode())
-            spots = read.spots
-            self.spots[file] = raw, spots, {}
-            lines = raw.decode().split("\n")
-            for spot in sorted(set(spots)):
+            self.spots[file] = raw, read.spots, {}
+            self.lines[f"s2dq/{file}"] = raw.decode().split("\n")
+            for spot in sorted(set(read.spots)):
                 for other in spot.others:
                     before = raw[spot.start : spot.end].decode()
                     line = raw.count(b"\n", 0, spot.start) + 1
                     self.spots[file][2][spot, other] = len(self.mutants)
                     self.mutants.append(Mutant(f"s2dq/{file}", line, spot.start, before, other or "nothing"))
                     self.spans.append((file, line, line + before.count("\n")))
-                    self.lines.append(lines[line - 1].removesuffix("\\").strip())
                     self.functions.append(next((name for start, end, name in reversed(read.functions)
                                                 if start <= spot.start < end), ""))
-        places = {(m.file, m.start, m.before, m.after): k for k, m in enumerate(self.mutants)}
-
-        def of(mutant):
-            return self.lines[places[mutant[:1] + mutant[2:5]]]
-
-        self.mutants = told_apart(self.mutants, lambda m, k: of(m))
+        self.mutants = told_apart(self.mutants, lambda m, k: self.line_of(m))
         self.mutants = told_apart(self.mutants, lambda m, k: f"{m.where} ({k})")
         self.refused = set()
+
+    def line_of(self, mutant):
+        """The words of its line."""
+        return self.lines[mutant.file][mutant.line - 1].removesuffix("\\").strip()
 
     def entries(self, k):
         """What of a list of equivalent mutants would name this one."""
         m = self.mutants[k]
-        return {m.name, f"{m.file}: * in {self.lines[k]}", f"{m.file}: * in {self.functions[k]}()"}
+        return {m.name, f"{m.file}: * in {self.line_of(m)}", f"{m.file}: * in {self.functions[k]}()"}
 
     def prepare(self):
         """A copy of the package, and a header for all mutants."""
@@ -511,25 +509,28 @@ def mutant_key(mutant):
 
 def run_programs(kernels, chosen, results, jobs, end, save):
     """Run mutants of headers in the C programs that reach them, until one notices. OUT: results."""
-    left = [k for k in chosen if kernels.mutants[k].file.endswith(".h")
-            and mutant_key(kernels.mutants[k]) not in results]
-    built = {name: kernels.build_program(name) for name in sorted({name for name, _ in PROGRAMS}) if left}
-    for name, arguments in PROGRAMS if left else ():
-        command = [str(built[name]), *arguments, str(ROOT / "tests" / f"recorded_{name}.txt")]
+    def found(k):
+        return results.get(mutant_key(kernels.mutants[k]), ["", []])
+
+    headers = [k for k in chosen if kernels.mutants[k].file.endswith(".h") and not found(k)[0]]
+    build = functools.cache(kernels.build_program)
+    for name, arguments in PROGRAMS if headers else ():
+        label = f"{name} {' '.join(arguments)}"
+        command = [str(build(name)), *arguments, f"{kernels.folder}/tests/recorded_{name}.txt"]
         reached = kernels.folder / f"{name}.reached"
         subprocess.run(command, env={**os.environ, "S2DQ_REACHED": str(reached)}, check=True, stdout=subprocess.DEVNULL)
         hits = reached.read_bytes()
-        shown = [k for k in left if hits[k] and k not in kernels.refused]
+        shown = [k for k in headers if hits[k] and k not in kernels.refused
+                 and not found(k)[0] and label not in found(k)[1]]
         random.Random(0).shuffle(shown)
         with ThreadPoolExecutor(jobs) as pool:
             verdicts = pool.map(functools.partial(run_program, command, end), shown)
             for at, (k, verdict) in enumerate(zip(shown, verdicts)):
                 if verdict is not None:
-                    results[mutant_key(kernels.mutants[k])] = [verdict, ["programs"]]
+                    results[mutant_key(kernels.mutants[k])] = [verdict, [*found(k)[1], label]]
                 if at % 100 == 0:
                     save()
-        left = [k for k in left if not results.get(mutant_key(kernels.mutants[k]), [""])[0]]
-        print(f"{name} {' '.join(arguments)}: {len(shown)} reached, {len(left)} left", flush=True)
+        print(f"{label}: {len(shown)} reached, {sum(not found(k)[0] for k in headers)} left", flush=True)
 
 
 def run_program(command, end, k):
