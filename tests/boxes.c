@@ -23,6 +23,7 @@ typedef struct {
     int64_t width, lanes, element, run; /* the lanes are behind so many bytes; which its innermost axes write */
     s2dq_axis axes[AXES];
     int inner[AXES]; /* whether an axis steps inside of a run */
+    int streams, joins; /* the first axes, of which the next is split or joined; 0: axes in any order */
 } box_call;
 
 static uint8_t tables[TABLES * 256], fill[16];
@@ -67,18 +68,40 @@ static int64_t draw_width(void)
 {
     if (one_in(2)) return 1;
     if (one_in(2)) return 1LL << between(1, 6);
+    if (one_in(4)) return one_in(2) ? 64 * between(1, 40) : between(90, 4200);
     return one_in(3) ? 3 << between(0, 3) : between(1, 90);
 }
 
-static void shuffle(int *order, int count)
+/* In what order axes lie, innermost first: the streams and what they are split from, or that alone, and others. */
+static void draw_order(int *order, const box_call *call, int streams_first)
 {
-    for (int k = 0; k < count; k++) order[k] = k;
+    const int known = !call->streams ? 0 : streams_first ? call->streams + 1 : 1;
+    for (int k = 0; k < call->count; k++) order[k] = k;
+    for (int k = 0; k <= call->streams && known == 1; k++) order[k] = (k + call->streams) % (call->streams + 1);
     if (one_in(4)) return;
-    for (int k = count - 1; k > 0; k--) {
-        const int other = (int)between(0, k), kept = order[k];
+    for (int k = call->count - 1; k > known; k--) {
+        const int other = (int)between(known, k), kept = order[k];
         order[k] = order[other];
         order[other] = kept;
     }
+}
+
+/* A few elements of which each goes to another stream, and a row of such groups, about as long as kernels need it.
+ * Returns how many axes the call has. */
+static int draw_streams(box_call *call)
+{
+    static const int few[] = {2, 2, 3, 4, 6, 8, 12}, edges[] = {8, 16, 32, 64, 128};
+    int64_t together = 1;
+    call->joins = one_in(2);
+    for (call->streams = 0; call->streams < 3 && (call->streams == 0 || one_in(3)); call->streams++) {
+        const int64_t extent = one_in(4) ? between(2, 80) : few[between(0, 6)];
+        if (together * extent > 160) break;
+        call->axes[call->streams].extent = extent;
+        together *= extent;
+    }
+    call->axes[call->streams].extent = one_in(2) ? edges[between(0, 4)] + between(-1, 1) : between(1, 300);
+    if (call->kind == MOVE && !one_in(4)) call->width = one_in(4) ? between(1, 8) : 1 << between(0, 2);
+    return call->streams + 1 + (int)between(0, 3);
 }
 
 static int64_t widened(int64_t step, int64_t width)
@@ -99,11 +122,12 @@ static void draw_source(box_call *call)
     int order[AXES];
     int64_t step = call->width;
     const int gaps = one_in(3), odd = one_in(8);
-    shuffle(order, call->count);
+    draw_order(order, call, !call->joins);
     for (int k = 0; k < call->count; k++) {
         s2dq_axis *axis = &call->axes[order[k]];
+        if (k == call->streams && k && !call->joins && one_in(3)) step += call->width * between(1, 4);
         axis->src = step;
-        if (odd && one_in(3)) axis->src = one_in(2) ? 0 : between(-100, 100);
+        if (odd && one_in(3)) axis->src = one_in(2) ? between(0, 1) * between(1, 8) : between(-100, 100);
         else step *= axis->extent;
         if (one_in(16)) axis->src = -axis->src;
         if (gaps) step = widened(step, call->width);
@@ -116,7 +140,7 @@ static void draw_result(box_call *call)
     int64_t step = call->width;
     const int gaps = one_in(4), crowd = call->count > S2DQ_BOX_AXES;
     const int inner = call->kind == LANES ? (int)between(0, crowd ? S2DQ_BOX_AXES : call->count) : -1;
-    shuffle(order, call->count);
+    draw_order(order, call, call->joins);
     for (int k = 0; k < call->count && crowd && call->kind == LANES; k++) order[k] = call->count - 1 - k;
     for (int k = 0; k <= call->count; k++) {
         if (k == inner) {
@@ -167,7 +191,7 @@ static void draw_tables(box_call *call)
 
 static void draw_call(box_call *call)
 {
-    const int64_t room = one_in(40) ? ARENA / 8 : one_in(3) ? 16384 : 2048;
+    int64_t room = one_in(40) ? ARENA / 8 : one_in(2) ? 16384 : 2048;
     memset(call, 0, sizeof *call);
     call->kind = one_in(3) ? one_in(2) ? LOOKUP : LANES : MOVE;
     call->width = call->kind == LOOKUP ? 1 : draw_width();
@@ -176,13 +200,15 @@ static void draw_call(box_call *call)
         while (call->element < 16 && call->width % (2 * call->element) == 0 && !one_in(3)) call->element *= 2;
         call->lanes = call->element * between(1, one_in(3) ? 31 : 4);
     }
-    int64_t bytes = call->width;
     call->count = (int)between(0, 7);
     const int crowd = one_in(30); /* more loops than kernels look at */
     if (crowd) call->count = (int)between(S2DQ_BOX_AXES, AXES);
+    else if (one_in(3)) call->count = draw_streams(call);
+    if (call->streams && one_in(8)) room = ARENA / 8;
+    int64_t bytes = call->width;
     for (int k = 0; k < call->count; k++) {
-        int64_t extent = crowd ? between(1, 3) : draw_extent();
-        while (bytes * extent > room) extent = (extent + 1) / 2;
+        int64_t extent = call->axes[k].extent ? call->axes[k].extent : crowd ? between(1, 3) : draw_extent();
+        while (extent > 1 && bytes * extent > room) extent = (extent + 1) / 2;
         call->axes[k].extent = extent;
         bytes *= extent;
     }
@@ -236,9 +262,10 @@ static int call_holds(uint8_t *src, uint8_t *dst, const box_call *call, kernel_s
 {
     static uint8_t expected[ARENA];
     const extent in = reach_of(call, 0), out = reach_of(call, 1);
-    if (in.high - in.low > ARENA || out.high - out.low > ARENA) return -1;
+    const int64_t off = one_in(3) ? between(0, 63) : 0; /* a line */
+    if (in.high - in.low > ARENA || out.high - out.low + off > ARENA) return -1;
     uint8_t *x = src + (one_in(2) ? ARENA - in.high : -in.low);
-    const int64_t at = one_in(2) ? ARENA - out.high : -out.low;
+    const int64_t at = one_in(2) ? ARENA - out.high - off : off - out.low;
     const int64_t low = at + out.low > BESIDE ? at + out.low - BESIDE : 0;
     const int64_t high = at + out.high < ARENA - BESIDE ? at + out.high + BESIDE : ARENA;
     draw_memory(x + in.low, in.high - in.low);

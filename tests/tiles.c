@@ -144,9 +144,11 @@ static int draw_byte(const int *there, int count, int output, int way)
     return there[0];
 }
 
-/* Every byte that is stored comes from one that is there, or is filled; what is not stored comes from anywhere. */
+/* Every byte that is stored comes from one that is there, or is filled; what is not stored comes from anywhere. `same`:
+ * the outputs are the inputs, but for a byte now and then. */
 static void draw_tables(const int *there, int count, int same)
 {
+    const int other = same && one_in(3) ? (int)between(0, tile.outputs * S2DQ_REGISTER_BYTES - 1) : -1;
     const int pairs = tile.inputs > 2 && tile.outputs > 1 && tile.outputs <= tile.inputs && one_in(3);
     const int way = pairs ? (int)between(S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN) : S2DQ_MIXED;
     const int width = S2DQ_REGISTER_BYTES / (int)tile.stores;
@@ -163,11 +165,11 @@ static void draw_tables(const int *there, int count, int same)
     lines.turns = one_in(2);
     memset(lines.first, lines.turns ? 128 : 0, sizeof lines.first);
     lines.falls = one_in(2);
-    const int level = one_in(2);
+    const int level = one_in(2), endless = one_in(3) ? 2 : 0;
     lines.shift = one_in(2) ? 0 : between(1, 7);
     for (size_t k = 0; k < sizeof lines.slope / 2; k++) {
-        (&lines.slope[0][0][0])[k] = (uint16_t)draw();
-        (&lines.more[0][0][0])[k] = level || one_in(2) ? 0 : (uint16_t)draw();
+        (&lines.slope[0][0][0])[k] = (uint16_t)draw() >> endless;
+        (&lines.more[0][0][0])[k] = level || one_in(2) ? 0 : (uint16_t)draw() >> endless;
         (&lines.less[0][0][0])[k] = one_in(2) || !lines.falls ? 0 : (uint16_t)draw();
     }
     for (int output = 0; output < tile.outputs; output++) {
@@ -185,6 +187,7 @@ static void draw_tables(const int *there, int count, int same)
             int from = there[(first + near) % count];
             if (way) from = draw_byte(there, count, output, way);
             if (same) from = output * S2DQ_REGISTER_BYTES + lane;
+            if (from == other) from = there[between(0, count - 1)];
             if (between(0, 99) < filled) filling.keep[output][lane] = 0, filling.fill[output][lane] = (uint8_t)draw();
             tile.fill[output][lane] = filling.keep[output][lane] ? -1 : 0;
             if (!stored || !filling.keep[output][lane]) from = (int)between(0, S2DQ_REGISTER_BYTES * tile.inputs - 1);
@@ -224,9 +227,14 @@ static void draw_loops(int64_t *at, int pieces, int width)
     loops[2].extent = between(1, longest);
     loops[2].dst = step;
     loops[2].src = between(-150, 150);
+    if (longest > 19 && one_in(4)) { /* whole pieces */
+        loops[2].src = between(-32, 32);
+        loops[2].extent = 96 * between(1, 2);
+    }
     if (loops[2].extent > 1 && one_in(2)) loops[2].src_back = between(-100, 100);
     if (loops[2].extent > 1 && one_in(2)) loops[2].dst_back = between(0, step - 1);
-    const int64_t pitch = adjacent ? loops[2].extent * step + gap : step + gap;
+    int64_t pitch = adjacent ? loops[2].extent * step + gap : step + gap;
+    if (one_in(20)) pitch = (pitch + 4095) / 4096 * 4096; /* where pieces push each other out of the cache */
     int64_t span = pieces / run * pitch;
     draw_destination(at, pieces / run, pitch);
     for (int piece = pieces - 1; piece > 0; piece--) at[piece] = at[piece / run] + piece % run * width;
@@ -272,10 +280,11 @@ static void draw_tile(void)
     tile.inputs = between(1, S2DQ_REGISTERS);
     tile.outputs = between(1, S2DQ_REGISTERS);
     const int same = one_in(10);
-    tile.loads = same ? 1 : 1 << between(0, 2);
-    tile.stores = same ? 1 : 1 << between(0, 2);
-    if (same) tile.outputs = tile.inputs;
+    tile.loads = same && !one_in(4) ? 1 : 1 << between(0, 2);
+    tile.stores = same && !one_in(4) ? 1 : 1 << between(0, 2);
+    if (same) tile.outputs = one_in(4) ? between(1, tile.inputs) : tile.inputs;
     tile.far = one_in(2);
+    tile.past = one_in(6);
     const int pieces = (int)(tile.outputs * tile.stores), width = S2DQ_REGISTER_BYTES / (int)tile.stores;
     const int full = same || one_in(2);
     for (int piece = 0; piece < pieces; piece++) tile.dst_mask[piece] = full ? ~0ULL >> (64 - width) : draw_mask(width);

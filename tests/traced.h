@@ -1,8 +1,10 @@
-/* With -DTRACED, every load, store and fetch of the kernels is noted: which of several ways they take, and in what
- * order, shows in these alone where all of them write the same bytes. Before the kernels' headers, behind drawn.h.
+/* With -DTRACED, every load, store and fetch of the kernels is noted, and how much they compute in between: which of
+ * several ways they take, and in what order, shows in these alone where all of them write the same bytes. Before the
+ * kernels' headers, behind drawn.h.
  *
  * What is noted of a place is its distance from the array's start, so that it is the same in every run. Assignments
- * without intrinsics and memcpy are not noted. Loads may come in any order, for the compiler's is not ours.
+ * without intrinsics and memcpy are not noted. Loads may come in any order, for the compiler's is not ours; of
+ * shuffles, sums and the like there are only so many.
  */
 #ifndef S2DQ_TRACED_H
 #define S2DQ_TRACED_H
@@ -21,14 +23,17 @@
 #include <immintrin.h>
 #endif
 
+#define always_inline /* with all of its constants in place, the compiler takes minutes */
+
 enum { TRACED_TOGETHER = 50 }; /* calls of one digest */
+enum { TRACED_SHUFFLE, TRACED_BITS, TRACED_SUM, TRACED_SHIFT, TRACED_FENCE, TRACED_WORKS };
 
 typedef struct {
     const uint8_t *start, *end;
 } traced_array;
 
 static traced_array traced[2]; /* nothing is noted of others */
-static uint64_t stored, loaded;
+static uint64_t stored, loaded, worked[TRACED_WORKS];
 
 static uint64_t traced_place(const void *place, uint64_t size)
 {
@@ -59,6 +64,8 @@ static __attribute__((noinline)) void note_fetch(const void *place)
     stored ^= stored >> 31;
 }
 
+static __attribute__((noinline)) void note_work(int kind) { worked[kind]++; }
+
 static void begin_trace(const uint8_t *dst, const uint8_t *src, int64_t size)
 {
     traced[0] = (traced_array){dst, dst + size};
@@ -69,6 +76,8 @@ static void end_trace(uint64_t *digest)
 {
     memset(traced, 0, sizeof traced);
     *digest = (*digest ^ stored ^ (loaded << 31 | loaded >> 33)) * 0x9E3779B97F4A7C15ULL;
+    for (int k = 0; k < TRACED_WORKS; k++) *digest = (*digest ^ *digest >> 29 ^ worked[k]) * 0xD6E8FEB86659FD93ULL;
+    memset(worked, 0, sizeof worked);
     stored = loaded = 0;
 }
 
@@ -119,6 +128,31 @@ static int is_recorded(const char *program, const char *name, long rounds, uint6
 #define _mm256_mask_storeu_epi8(place, mask, value) TRACED_MASKED(_mm256_mask_storeu_epi8, place, mask, value)
 #define _mm512_mask_storeu_epi8(place, mask, value) TRACED_MASKED(_mm512_mask_storeu_epi8, place, mask, value)
 #define _mm_mask_storeu_epi8(place, mask, value) TRACED_MASKED(_mm_mask_storeu_epi8, place, mask, value)
+#define TRACED_WORK(kind, name, ...) (note_work(TRACED_##kind), (name)(__VA_ARGS__))
+#define _mm_sfence() (note_work(TRACED_FENCE), (_mm_sfence)())
+#define _mm256_shuffle_epi8(...) TRACED_WORK(SHUFFLE, _mm256_shuffle_epi8, __VA_ARGS__)
+#define _mm256_permutevar8x32_epi32(...) TRACED_WORK(SHUFFLE, _mm256_permutevar8x32_epi32, __VA_ARGS__)
+#define _mm256_blendv_epi8(...) TRACED_WORK(SHUFFLE, _mm256_blendv_epi8, __VA_ARGS__)
+#define _mm512_permutexvar_epi8(...) TRACED_WORK(SHUFFLE, _mm512_permutexvar_epi8, __VA_ARGS__)
+#define _mm512_permutex2var_epi8(...) TRACED_WORK(SHUFFLE, _mm512_permutex2var_epi8, __VA_ARGS__)
+#define _mm512_mask_permutexvar_epi8(...) TRACED_WORK(SHUFFLE, _mm512_mask_permutexvar_epi8, __VA_ARGS__)
+#define _mm256_xor_si256(...) TRACED_WORK(BITS, _mm256_xor_si256, __VA_ARGS__)
+#define _mm256_or_si256(...) TRACED_WORK(BITS, _mm256_or_si256, __VA_ARGS__)
+#define _mm256_and_si256(...) TRACED_WORK(BITS, _mm256_and_si256, __VA_ARGS__)
+#define _mm512_xor_si512(...) TRACED_WORK(BITS, _mm512_xor_si512, __VA_ARGS__)
+#define _mm512_or_si512(...) TRACED_WORK(BITS, _mm512_or_si512, __VA_ARGS__)
+#define _mm512_and_si512(...) TRACED_WORK(BITS, _mm512_and_si512, __VA_ARGS__)
+#define _mm256_subs_epu16(...) TRACED_WORK(SUM, _mm256_subs_epu16, __VA_ARGS__)
+#define _mm256_adds_epu16(...) TRACED_WORK(SUM, _mm256_adds_epu16, __VA_ARGS__)
+#define _mm256_add_epi16(...) TRACED_WORK(SUM, _mm256_add_epi16, __VA_ARGS__)
+#define _mm256_mulhi_epu16(...) TRACED_WORK(SUM, _mm256_mulhi_epu16, __VA_ARGS__)
+#define _mm512_subs_epu16(...) TRACED_WORK(SUM, _mm512_subs_epu16, __VA_ARGS__)
+#define _mm512_adds_epu16(...) TRACED_WORK(SUM, _mm512_adds_epu16, __VA_ARGS__)
+#define _mm512_mulhi_epu16(...) TRACED_WORK(SUM, _mm512_mulhi_epu16, __VA_ARGS__)
+#define _mm256_srl_epi16(...) TRACED_WORK(SHIFT, _mm256_srl_epi16, __VA_ARGS__)
+#define _mm256_sll_epi16(...) TRACED_WORK(SHIFT, _mm256_sll_epi16, __VA_ARGS__)
+#define _mm512_srlv_epi16(...) TRACED_WORK(SHIFT, _mm512_srlv_epi16, __VA_ARGS__)
+#define _mm512_sllv_epi16(...) TRACED_WORK(SHIFT, _mm512_sllv_epi16, __VA_ARGS__)
 #endif
 
 #endif

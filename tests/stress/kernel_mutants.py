@@ -15,14 +15,14 @@ is left out and counted. Not among them: data (tables in static arrays), object-
 machines (`neon.h` on x86-64).
 
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/tile.h _micro/axis.h
-    python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/avx2.h --programs --jobs 2
+    python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/avx2.h --part 1/4 --programs --jobs 2
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _kernels.pyx --minutes 30 --jobs 2
 
-A header or two at a time: with all of them the compiler takes longer than an hour. What is in results.json is not run
-again, and which tests reach what is kept there too: take another directory when tests have changed. Survivors are
-printed with their change, but for those that `equivalent_kernel_mutants.txt` beside this file explains: some by name,
-which are not run, and, as `* in LINE` and `* in FUNCTION()`, whatever survives there. For where code only weighs which
-of several ways is quickest, or fetches ahead, no change is a wrong byte.
+A header or two at a time, and of avx2.h a part (`--part 1/4`): with all of them the compiler takes longer than an hour.
+What is in results.json is not run again, and which tests reach what is kept there too: take another directory when
+tests have changed. Survivors are printed with their change, but for those that `equivalent_kernel_mutants.txt` beside
+this file explains: some by name, which are not run, and, as `* in LINE` and `* in FUNCTION()`, whatever survives there.
+For where code only weighs which of several ways is quickest, or fetches ahead, no change is a wrong byte.
 """
 
 import argparse
@@ -58,6 +58,8 @@ PROGRAMS = [
     ("tiles", ["1500", "1", "avx2"]), ("tiles", ["1500", "1", "avx512vbmi"]),
 ]  # fmt: skip
 PATIENCE = 20
+# With these the compiler would take hours.
+INLINED = re.compile(r"__attribute__\(\(always_inline\)\)|\balways_inline, ")
 # What a parser of C takes for types or stray words; blanks do not move what follows.
 ATTRIBUTES = re.compile(rb"\bS2DQ_(?:AVX2|512|STEP|NEON)(?:_INLINE)?\b|\bS2DQ_(?:EVERYWHERE|RESTRICT|THREAD_LOCAL)\b")
 SWAPS = {
@@ -386,6 +388,7 @@ class Kernels:
                                                 if start <= spot.start < end), ""))
         self.mutants = told_apart(self.mutants, lambda m, k: self.line_of(m))
         self.mutants = told_apart(self.mutants, lambda m, k: f"{m.where} ({k})")
+        self.woven = set(range(len(self.mutants)))  # what is built: the fewer, the sooner
         self.refused = set()
 
     def line_of(self, mutant):
@@ -406,6 +409,8 @@ class Kernels:
         if names.exists():
             known = set(json.loads(names.read_text()))
             self.refused = {k for k, mutant in enumerate(self.mutants) if mutant_key(mutant) in known}
+        for path in (self.folder / "s2dq" / "_micro").glob("*.h"):
+            path.write_text(INLINED.sub("", path.read_text()))
         header = self.folder / "mutants.h"
         header.write_text(f"""\
 #define _GNU_SOURCE
@@ -458,7 +463,7 @@ static __attribute__((noinline)) int S2DQ_M(int k)
             self.weave()
             run = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
             refused = self.blamed(run.stdout + run.stderr) - self.refused if run.returncode else set()
-            print(f"build {attempt}: {len(self.mutants) - len(self.refused)} mutants, {len(refused)} more refused",
+            print(f"build {attempt}: {len(self.woven - self.refused)} mutants, {len(refused)} more refused",
                   flush=True)
             if run.returncode == 0:
                 break
@@ -472,11 +477,11 @@ static __attribute__((noinline)) int S2DQ_M(int k)
         for file, (raw, spots, numbers) in self.spots.items():
             def number(spot, other, numbers=numbers):
                 k = numbers[spot, other]
-                return None if k in self.refused else k
+                return k if k in self.woven - self.refused else None
 
             path = self.folder / "s2dq" / file
             text = woven(raw, set(spots), number, file.endswith(".h"))
-            text = text.replace("__attribute__((always_inline))", "")  # the compiler would take hours
+            text = INLINED.sub("", text)
             if not path.exists() or path.read_text() != text:
                 path.write_text(text)
 
@@ -708,6 +713,7 @@ def main():
     pool = [k for k, m in enumerate(kernels.mutants)
             if k not in kernels.refused and m in args.part and m.name not in known]
     chosen = sorted(random.Random(args.seed).sample(pool, min(args.sample or len(pool), len(pool))))
+    kernels.woven = set(chosen)
     path = folder / "results.json"
     results = json.loads(path.read_text()) if path.exists() else {}
     end = time.monotonic() + 60 * args.minutes
