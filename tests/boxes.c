@@ -129,7 +129,7 @@ static void draw_source(box_call *call)
         axis->src = step;
         if (odd && one_in(3)) axis->src = one_in(2) ? between(0, 1) * between(1, 8) : between(-100, 100);
         else step *= axis->extent;
-        if (one_in(16)) axis->src = -axis->src;
+        if (one_in(call->kind == LOOKUP && order[k] < call->streams ? 4 : 16)) axis->src = -axis->src;
         if (gaps) step = widened(step, call->width);
     }
 }
@@ -163,7 +163,7 @@ static void draw_tables(box_call *call)
 {
     int64_t known = 1;
     for (int k = 0; k < call->count && call->kind == LOOKUP; k++)
-        if (one_in(2) && known * call->axes[k].extent <= TABLES) {
+        if (one_in(call->streams && k >= call->streams ? 4 : 2) && known * call->axes[k].extent <= TABLES) {
             call->axes[k].tab = 256 * known;
             known *= call->axes[k].extent;
         }
@@ -203,7 +203,7 @@ static void draw_call(box_call *call)
     call->count = (int)between(0, 7);
     const int crowd = one_in(30); /* more loops than kernels look at */
     if (crowd) call->count = (int)between(S2DQ_BOX_AXES, AXES);
-    else if (one_in(3)) call->count = draw_streams(call);
+    else if (one_in(call->kind == LOOKUP ? 2 : 3)) call->count = draw_streams(call);
     if (call->streams && one_in(8)) room = ARENA / 8;
     int64_t bytes = call->width;
     for (int k = 0; k < call->count; k++) {

@@ -90,10 +90,6 @@ S2DQ_DEFINE_RUN(s2dq_u128, s2dq_run_16)
 static void s2dq_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src, int64_t n, int64_t ds,
                      int64_t ss, int64_t width)
 {
-    if (ss == width && ds == width) {
-        memcpy(dst, src, (size_t)(n * width));
-        return;
-    }
     switch (width) {
     case 1: s2dq_run_1(dst, src, n, ds, ss); return;
     case 2: s2dq_run_2(dst, src, n, ds, ss); return;
@@ -477,7 +473,7 @@ static int s2dq_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_box *
     s2dq_position at;
     const int64_t side = 8 / w;
     const int64_t least = w == 4 ? 64 : side; /* plain loops over fewer lines find them in the nearest cache */
-    if (w > 4 || w == 3 || whole->count < 2 || whole->axes[0].dst != w || whole->axes[0].src == w) return 0;
+    if (w > 4 || w == 3 || whole->count < 2 || whole->axes[0].dst != w) return 0;
     s2dq_assign(&box, whole);
     s2dq_take_chain(&columns, &box, 1, 1);
     s2dq_take_chain(&rows, &box, 0, 0);
