@@ -100,7 +100,8 @@ static int draw_streams(box_call *call)
         together *= extent;
     }
     call->axes[call->streams].extent = one_in(2) ? edges[between(0, 4)] + between(-1, 1) : between(1, 300);
-    if (call->kind == MOVE && !one_in(4)) call->width = one_in(4) ? between(1, 8) : 1 << between(0, 2);
+    if (call->kind == MOVE && one_in(8)) call->width = 12;
+    else if (call->kind == MOVE && !one_in(4)) call->width = one_in(4) ? between(1, 8) : 1 << between(0, 2);
     return call->streams + 1 + (int)between(0, 3);
 }
 
@@ -218,6 +219,23 @@ static void draw_call(box_call *call)
     for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
 }
 
+/* Nearly the call before, for kernels that remember what they made of it: less of a loop, of granules, of lanes. */
+static void draw_less(box_call *call)
+{
+    const int axis = (int)between(0, call->count ? call->count - 1 : 0);
+    switch (between(0, 2)) {
+    case 0:
+        if (call->count && !call->inner[axis]) call->axes[axis].extent = between(1, call->axes[axis].extent);
+        break;
+    case 1:
+        if (call->kind == MOVE) call->width = between(1, call->width);
+        break;
+    default:
+        if (call->kind == LANES) call->lanes = call->element * between(1, call->lanes / call->element);
+    }
+    for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
+}
+
 /* ----------------------------------------------------------------------------------------------------- the check */
 
 typedef struct {
@@ -302,7 +320,8 @@ int main(int argc, char **argv)
     if (!sets) return 2;
     sow(seed);
     for (long k = 0; k < rounds; k++) {
-        draw_call(&call);
+        if (k && one_in(8)) draw_less(&call);
+        else draw_call(&call);
         const int holds = call_holds(src, dst, &call, set, sets);
         counts[call.kind] += holds == 1;
         if (holds == 0) {

@@ -162,11 +162,11 @@ static void draw_tables(const int *there, int count, int same)
     memset(filling.fill, tile.mapped || filled ? flip : 0, sizeof filling.fill);
     filling.lines = tile.mapped ? &lines : NULL;
     filling.tables = tables[0];
-    lines.turns = one_in(2);
-    memset(lines.first, lines.turns ? 128 : 0, sizeof lines.first);
-    lines.falls = one_in(2);
     const int level = one_in(2), endless = one_in(3) ? 2 : 0;
-    lines.shift = one_in(2) ? 0 : between(1, 7);
+    lines.turns = !endless && one_in(2);
+    memset(lines.first, lines.turns ? 128 : 0, sizeof lines.first);
+    lines.falls = !endless && one_in(2);
+    lines.shift = endless || one_in(2) ? 0 : between(1, 7);
     for (size_t k = 0; k < sizeof lines.slope / 2; k++) {
         (&lines.slope[0][0][0])[k] = (uint16_t)draw() >> endless;
         (&lines.more[0][0][0])[k] = level || one_in(2) ? 0 : (uint16_t)draw() >> endless;
@@ -185,12 +185,14 @@ static void draw_tables(const int *there, int count, int same)
             const int near = scattered ? lane % 16 * (count / 16) : (int)between(0, reach - 1);
             const int stored = tile.dst_mask[output * tile.stores + lane / width] >> lane % width & 1;
             int from = there[(first + near) % count];
+            if (!stored) tile.tab[output][lane] = (uint8_t)draw();
             if (way) from = draw_byte(there, count, output, way);
             if (same) from = output * S2DQ_REGISTER_BYTES + lane;
             if (from == other) from = there[between(0, count - 1)];
             if (between(0, 99) < filled) filling.keep[output][lane] = 0, filling.fill[output][lane] = (uint8_t)draw();
             tile.fill[output][lane] = filling.keep[output][lane] ? -1 : 0;
-            if (!stored || !filling.keep[output][lane]) from = (int)between(0, S2DQ_REGISTER_BYTES * tile.inputs - 1);
+            if ((!stored && !same) || !filling.keep[output][lane])
+                from = (int)between(0, S2DQ_REGISTER_BYTES * tile.inputs - 1);
             if (from >= 2 * S2DQ_REGISTER_BYTES) {
                 tile.upper[output] |= 1ULL << lane;
                 tile.high[output][lane] = (uint8_t)(from - 2 * S2DQ_REGISTER_BYTES);
@@ -273,6 +275,14 @@ static void count_runs(void)
     }
 }
 
+static int most_windows(void)
+{
+    int most = 0;
+    for (int k = 0; k < steps.count; k++)
+        if (steps.step[k].windows > most) most = (int)steps.step[k].windows;
+    return most;
+}
+
 static void draw_tile(void)
 {
     int there[S2DQ_REGISTERS * S2DQ_REGISTER_BYTES];
@@ -285,15 +295,19 @@ static void draw_tile(void)
     if (same) tile.outputs = one_in(4) ? between(1, tile.inputs) : tile.inputs;
     tile.far = one_in(2);
     tile.past = one_in(6);
+    tile.way = between(S2DQ_MIXED, S2DQ_SAME); /* whatever was there */
     const int pieces = (int)(tile.outputs * tile.stores), width = S2DQ_REGISTER_BYTES / (int)tile.stores;
-    const int full = same || one_in(2);
+    const int full = (same && !one_in(4)) || one_in(2);
     for (int piece = 0; piece < pieces; piece++) tile.dst_mask[piece] = full ? ~0ULL >> (64 - width) : draw_mask(width);
     draw_loops(tile.dst, pieces, width);
     count_runs();
     draw_tables(there, draw_source(there, same), same);
     s2dq_tile_choose(&tile);
     if (kernels.steps) {
-        kernels.steps(&steps, &tile);
+        if (kernels.steps(&steps, &tile) != most_windows()) {
+            puts("tiles: not the most windows of a step");
+            exit(1);
+        }
         tile.steps = &steps;
     }
     draw_bytes();

@@ -81,8 +81,7 @@ static inline void s2dq_step_windows(s2dq_step *step, const int64_t *from, uint3
     const int other = s2dq_step_cover(at[1], from, wants & ~lower, 0, low, high);
     const int both = s2dq_step_cover(at[2], from, wants, S2DQ_STEP_LANE, low, high);
     step->windows = one > other ? one : other;
-    step->joined = both > 0 && both <= step->windows;
-    if (step->joined) step->windows = both;
+    step->joined = both > 0 && both <= step->windows; /* fewer there cannot be */
     if (!step->windows) step->windows = 1;
     memset(step->shuffle, 0x80, sizeof step->shuffle); /* such a byte becomes 0 */
     for (int w = 0; w < step->windows; w++) {

@@ -50,7 +50,6 @@ typedef struct {
 /* The first of the two neighbours in which output k is looked up; the neighbour of the last register is the first. */
 static inline int s2dq_pair_of(int inputs, int outputs, int way, int k)
 {
-    if (inputs <= 2) return 0;
     if (inputs == 4 && outputs == 4) return way == S2DQ_PAIRED ? k / 2 * 2 : k % 2 * 2;
     if (inputs == 4 && outputs == 2) return 2 * k;
     return k;
