@@ -68,7 +68,7 @@ static int64_t draw_width(void)
 {
     if (one_in(2)) return 1;
     if (one_in(2)) return 1LL << between(1, 6);
-    if (one_in(4)) return one_in(2) ? 64 * between(1, 40) : between(90, 4200);
+    if (one_in(2)) return one_in(3) ? between(90, 4200) : 64 * (one_in(2) ? between(1, 8) : between(1, 66));
     return one_in(3) ? 3 << between(0, 3) : between(1, 90);
 }
 
