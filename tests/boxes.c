@@ -1,11 +1,11 @@
 /* Random boxes of granules against plain loops, every array between inaccessible pages.
  *
  *     cc -O2 -I s2dq/_micro tests/boxes.c -o boxes && ./boxes [ROUNDS [SEED [INSTRUCTION_SET]]]
- *     cc -O2 -I s2dq/_micro -DTRACED tests/boxes.c -o traced && ./traced 4000 1 all tests/recorded_boxes.txt
+ *     cc -O2 -I s2dq/_micro -DTRACED tests/boxes.c -o traced && ./traced 6000 1 all tests/recorded_boxes.txt
  *
  * Checks what the kernels of every instruction set that runs make of moves, of moves with spare lanes, and of lookups;
  * traced, whether they load, store and fetch in the recorded order, so that a kernel which moves other boxes than
- * before, or turns its loops otherwise, does so on purpose. `./traced 4000 1 all` prints what to record.
+ * before, or turns its loops otherwise, does so on purpose. `./traced 6000 1 all` prints what to record.
  */
 #include "drawn.h"
 #include "traced.h"
@@ -122,7 +122,7 @@ static void draw_source(box_call *call)
 {
     int order[AXES];
     int64_t step = call->width;
-    const int gaps = one_in(3), odd = one_in(8);
+    const int gaps = one_in(3), odd = one_in(call->kind == LOOKUP ? 3 : 8);
     draw_order(order, call, !call->joins);
     for (int k = 0; k < call->count; k++) {
         s2dq_axis *axis = &call->axes[order[k]];
@@ -194,7 +194,7 @@ static void draw_call(box_call *call)
 {
     int64_t room = one_in(40) ? ARENA / 8 : one_in(2) ? 16384 : 2048;
     memset(call, 0, sizeof *call);
-    call->kind = one_in(3) ? one_in(2) ? LOOKUP : LANES : MOVE;
+    call->kind = one_in(2) ? one_in(2) ? LOOKUP : LANES : MOVE;
     call->width = call->kind == LOOKUP ? 1 : draw_width();
     call->element = 1;
     if (call->kind == LANES) {
