@@ -209,7 +209,8 @@ static void draw_call(box_call *call)
     int64_t bytes = call->width;
     for (int k = 0; k < call->count; k++) {
         int64_t extent = call->axes[k].extent ? call->axes[k].extent : crowd ? between(1, 3) : draw_extent();
-        while (extent > 1 && bytes * extent > room) extent = (extent + 1) / 2;
+        const int leaves = k <= call->streams && call->streams + 1 < call->count; /* room for the loops around it */
+        while (extent > 1 && bytes * extent > (leaves ? room / 8 : room)) extent = (extent + 1) / 2;
         call->axes[k].extent = extent;
         bytes *= extent;
     }
