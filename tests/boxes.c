@@ -90,7 +90,7 @@ static void draw_order(int *order, const box_call *call, int streams_first)
  * Returns how many axes the call has. */
 static int draw_streams(box_call *call)
 {
-    static const int few[] = {2, 2, 3, 4, 6, 8, 12}, edges[] = {8, 16, 32, 64, 128};
+    static const int few[] = {2, 2, 3, 4, 6, 8, 12}, edges[] = {8, 16, 32, 64, 128, 512};
     int64_t together = 1;
     call->joins = one_in(2);
     for (call->streams = 0; call->streams < 3 && (call->streams == 0 || one_in(3)); call->streams++) {
@@ -99,7 +99,8 @@ static int draw_streams(box_call *call)
         call->axes[call->streams].extent = extent;
         together *= extent;
     }
-    call->axes[call->streams].extent = one_in(2) ? edges[between(0, 4)] + between(-1, 1) : between(1, 300);
+    const int64_t beside = between(-1, 1), longest = 300 * between(1, 3);
+    call->axes[call->streams].extent = one_in(2) ? edges[between(0, 5)] + beside : between(1, longest);
     if (call->kind == MOVE && one_in(8)) call->width = 12;
     else if (call->kind == MOVE && !one_in(4)) call->width = one_in(4) ? between(1, 8) : 1 << between(0, 2);
     return call->streams + 1 + (int)between(0, 3);
@@ -128,7 +129,7 @@ static void draw_source(box_call *call)
         s2dq_axis *axis = &call->axes[order[k]];
         if (k == call->streams && k && !call->joins && one_in(3)) step += call->width * between(1, 4);
         axis->src = step;
-        if (odd && one_in(3)) axis->src = one_in(2) ? between(0, 1) * between(1, 8) : between(-100, 100);
+        if (odd && one_in(3)) axis->src = one_in(2) ? one_in(2) ? 0 : between(1, 8) : between(-100, 100);
         else step *= axis->extent;
         if (one_in(call->kind == LOOKUP && order[k] < call->streams ? 4 : 16)) axis->src = -axis->src;
         if (gaps) step = widened(step, call->width);
@@ -220,19 +221,29 @@ static void draw_call(box_call *call)
     for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
 }
 
-/* Nearly the call before, for kernels that remember what they made of it: less of a loop, of granules, of lanes. */
+/* Nearly the call before, for kernels that remember what they made of it: less of a loop, of granules, of lanes, or the
+ * outermost loop of the result with a gap. */
 static void draw_less(box_call *call)
 {
     const int axis = (int)between(0, call->count ? call->count - 1 : 0);
-    switch (between(0, 2)) {
+    int outer = 0;
+    for (int k = 1; k < call->count; k++)
+        if (s2dq_magnitude(call->axes[k].dst) > s2dq_magnitude(call->axes[outer].dst)) outer = k;
+    switch (between(0, 3)) {
     case 0:
         if (call->count && !call->inner[axis]) call->axes[axis].extent = between(1, call->axes[axis].extent);
         break;
     case 1:
         if (call->kind == MOVE) call->width = between(1, call->width);
         break;
-    default:
+    case 2:
         if (call->kind == LANES) call->lanes = call->element * between(1, call->lanes / call->element);
+        break;
+    default:
+        if (call->count && !call->inner[outer]) {
+            const int64_t gap = between(1, 9);
+            call->axes[outer].dst += call->axes[outer].dst < 0 ? -gap : gap;
+        }
     }
     for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
 }
