@@ -15,14 +15,14 @@ is left out and counted. Not among them: data (tables in static arrays), object-
 machines (`neon.h` on x86-64).
 
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/tile.h _micro/axis.h
-    python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/avx2.h --part 1/4 --programs --jobs 2
+    python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/avx2.h --programs --jobs 2
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _kernels.pyx --minutes 30 --jobs 2
 
-A header or two at a time, and of avx2.h a part (`--part 1/4`): with all of them the compiler takes longer than an hour.
-What is in results.json is not run again, and which tests reach what is kept there too: take another directory when
-tests have changed. Survivors are printed with their change, but for those that `equivalent_kernel_mutants.txt` beside
-this file explains: some by name, which are not run, and, as `* in LINE` and `* in FUNCTION()`, whatever survives there.
-For where code only weighs which of several ways is quickest, or fetches ahead, no change is a wrong byte.
+All headers at once take the compiler a minute, in the programs. What is in results.json is not run again, and which
+tests reach what is kept there too: take another directory when tests have changed. Survivors are printed with their
+change, but for those that `equivalent_kernel_mutants.txt` beside this file explains: some by name, which are not run,
+and, as `* in LINE` and `* in FUNCTION()`, whatever survives there. For where code only weighs which of several ways is
+quickest, or fetches ahead, no change is a wrong byte.
 """
 
 import argparse
@@ -58,8 +58,6 @@ PROGRAMS = [
     ("tiles", ["1500", "1", "avx2"]), ("tiles", ["1500", "1", "avx512vbmi"]),
 ]  # fmt: skip
 PATIENCE = 20
-# With these the compiler would take hours.
-INLINED = re.compile(r"__attribute__\(\(always_inline\)\)|\balways_inline, ")
 # What a parser of C takes for types or stray words; blanks do not move what follows.
 ATTRIBUTES = re.compile(rb"\bS2DQ_(?:AVX2|512|STEP|NEON)(?:_INLINE)?\b|\bS2DQ_(?:EVERYWHERE|RESTRICT|THREAD_LOCAL)\b")
 SWAPS = {
@@ -409,11 +407,10 @@ class Kernels:
         if names.exists():
             known = set(json.loads(names.read_text()))
             self.refused = {k for k, mutant in enumerate(self.mutants) if mutant_key(mutant) in known}
-        for path in (self.folder / "s2dq" / "_micro").glob("*.h"):
-            path.write_text(INLINED.sub("", path.read_text()))
         header = self.folder / "mutants.h"
         header.write_text(f"""\
 #define _GNU_SOURCE
+#define always_inline /* the compiler would take hours */
 #include <stdio.h>
 #include <stdlib.h>
 #define VISIBLE __attribute__((visibility("default"), used))
@@ -474,14 +471,14 @@ static __attribute__((noinline)) int S2DQ_M(int k)
             (self.folder / "refused.json").write_text(json.dumps(names))
 
     def weave(self):
+        built = self.woven - self.refused
         for file, (raw, spots, numbers) in self.spots.items():
             def number(spot, other, numbers=numbers):
                 k = numbers[spot, other]
-                return k if k in self.woven - self.refused else None
+                return k if k in built else None
 
             path = self.folder / "s2dq" / file
             text = woven(raw, set(spots), number, file.endswith(".h"))
-            text = INLINED.sub("", text)
             if not path.exists() or path.read_text() != text:
                 path.write_text(text)
 
