@@ -177,9 +177,9 @@ stage_kernels() {
     ./tiles 20000 1 avx2 || [[ $? == 2 ]]
     cc -O1 -I s2dq/_micro -DTRACED tests/boxes.c -o boxes
     cc -O1 -I s2dq/_micro -DTRACED tests/tiles.c -o tiles
-    ./boxes 6000 1 all tests/recorded_boxes.txt
+    ./boxes 20000 1 all tests/recorded_boxes.txt
     for isa in avx2 avx512vbmi; do
-        ./tiles 1500 1 $isa tests/recorded_tiles.txt || [[ $? == 2 ]]
+        ./tiles 8000 1 $isa tests/recorded_tiles.txt || [[ $? == 2 ]]
     done
 }
 

@@ -1,7 +1,8 @@
-/* Random tile programs and networks against an executor in plain C, every array between inaccessible pages.
+/* Random tile programs, sweeps of them and networks against an executor in plain C, every array between inaccessible
+ * pages.
  *
  *     cc -O2 -I s2dq/_micro tests/tiles.c -o tiles && ./tiles [ROUNDS [SEED [INSTRUCTION_SET]]]
- *     cc -O2 -I s2dq/_micro -DTRACED tests/tiles.c -o traced && ./traced 1500 1 avx2 tests/recorded_tiles.txt
+ *     cc -O2 -I s2dq/_micro -DTRACED tests/tiles.c -o traced && ./traced 8000 1 avx2 tests/recorded_tiles.txt
  *
  * Checks the kernels of one instruction set, the best that runs unless told: NEON, which `.ci/emulate` emulates, or
  * AVX-512; or AVX2. Traced, they have to load, store and fetch in the recorded order, as with boxes.c.
@@ -12,51 +13,49 @@
 #include "dispatch.h"
 
 enum { ARENA = 1 << 18, POISON = 0xA5, NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
-enum kind { LOOPS, EDGE, NETWORK };
+enum kind { LOOPS, EDGE, SWEEPS, NETWORK, KINDS };
 
 static s2dq_kernels kernels;
-static s2dq_tile tile;
+static s2dq_tile asked, tile; /* as drawn, and as it is run, with stores joined and ways chosen */
 static s2dq_steps steps;
 static s2dq_network network;
 static s2dq_filling filling;
 static s2dq_lines lines;
+static s2dq_line own[256];          /* of every table */
+static uint8_t first, flip, fill[128]; /* bits that are turned before a line and behind it; values to fill with */
 static uint8_t tables[256][256];
 static s2dq_axis loops[S2DQ_TILE_LOOPS];
-static long aligned, sames, paired;
+static int64_t group; /* indices in a turn of a sweep */
+static s2dq_carry carry;
+static long aligned, sames, paired, joined, swept, in_lines;
 static uint64_t digest;
 
 /* ------------------------------------------------------------------------------------------ the plain executor */
 
-static int64_t plain_word(int64_t value, int output, int lane)
+static int64_t plain_word(int64_t value, int table)
 {
-    const int odd = lane % 2, word = lane / 2;
-    return word_of_line(value ^ lines.first[0], lines.slope[output][odd][word], lines.more[output][odd][word],
-                        lines.less[output][odd][word]);
+    return word_of_line(value ^ first, own[table].slope, own[table].more, own[table].less);
 }
 
-static uint8_t plain_line(int64_t value, int output, int lane)
-{
-    return byte_of_word(plain_word(value, output, lane), lines.shift);
-}
+static uint8_t plain_line(int64_t value, int table) { return byte_of_word(plain_word(value, table), own[table].shift); }
 
 static uint8_t plain_byte(const uint8_t *src, int output, int lane)
 {
-    const int width = S2DQ_REGISTER_BYTES / (int)tile.loads, upper = tile.upper[output] >> lane & 1;
-    const int from = upper ? 2 * S2DQ_REGISTER_BYTES + tile.high[output][lane] : tile.low[output][lane];
-    const uint8_t fill = filling.fill[output][lane];
-    if (!filling.keep[output][lane]) return fill;
-    const uint8_t value = src[tile.src[from / width] + from % width];
-    return (tile.mapped ? plain_line(value, output, lane) : value) ^ fill;
+    const int width = S2DQ_REGISTER_BYTES / (int)asked.loads, upper = asked.upper[output] >> lane & 1;
+    const int from = upper ? 2 * S2DQ_REGISTER_BYTES + asked.high[output][lane] : asked.low[output][lane];
+    if (asked.fill[output][lane] >= 0) return fill[asked.fill[output][lane]];
+    const uint8_t value = src[asked.src[from / width] + from % width];
+    return (asked.mapped ? plain_line(value, asked.tab[output][lane]) : value) ^ flip;
 }
 
 static void plain_tile(uint8_t *dst, const uint8_t *src)
 {
-    const int width = S2DQ_REGISTER_BYTES / (int)tile.stores;
-    for (int piece = 0; piece < tile.outputs * tile.stores; piece++)
+    const int width = S2DQ_REGISTER_BYTES / (int)asked.stores;
+    for (int piece = 0; piece < asked.outputs * asked.stores; piece++)
         for (int bit = 0; bit < width; bit++)
-            if (tile.dst_mask[piece] >> bit & 1)
-                dst[tile.dst[piece] + bit] = plain_byte(src, piece * width / S2DQ_REGISTER_BYTES,
-                                                        piece * width % S2DQ_REGISTER_BYTES + bit);
+            if (asked.dst_mask[piece] >> bit & 1)
+                dst[asked.dst[piece] + bit] = plain_byte(src, piece * width / S2DQ_REGISTER_BYTES,
+                                                         piece * width % S2DQ_REGISTER_BYTES + bit);
 }
 
 /* How far turn `i` of loop `k` is from its first turn. */
@@ -144,6 +143,31 @@ static int draw_byte(const int *there, int count, int output, int way)
     return there[0];
 }
 
+/* OUT: the lines of all tables, `first`. */
+static void draw_lines(int apart)
+{
+    const int level = one_in(2), endless = one_in(3) ? 2 : 0, falls = !endless && one_in(2);
+    const int64_t shift = endless || one_in(2) ? 0 : between(1, 7);
+    first = !endless && one_in(2) ? 128 : 0;
+    for (int table = 0; table < 256; table++) {
+        const int same = apart && table % S2DQ_REGISTER_BYTES; /* one line for the whole output */
+        own[table] = own[same ? table - 1 : table];
+        if (same) continue;
+        own[table].slope = (uint16_t)draw() >> endless;
+        own[table].more = level || one_in(2) ? 0 : (uint16_t)draw() >> endless;
+        own[table].less = one_in(2) || !falls ? 0 : (uint16_t)draw();
+        own[table].shift = shift;
+    }
+}
+
+/* OUT: the values to fill with, `flip`. */
+static void draw_fill(void)
+{
+    const int64_t turned = kernels.steps ? 128 * one_in(2) : between(0, 255); /* of signed bytes, or any */
+    flip = tile.mapped || tile.fills ? (uint8_t)turned : 0;
+    for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
+}
+
 /* Every byte that is stored comes from one that is there, or is filled; what is not stored comes from anywhere. `same`:
  * the outputs are the inputs, but for a byte now and then. */
 static void draw_tables(const int *there, int count, int same)
@@ -157,41 +181,21 @@ static void draw_tables(const int *there, int count, int same)
     const int apart = tile.mapped && one_in(2);
     const int filled = !apart && !same && one_in(3) ? (int)between(1, 100) : 0;
     tile.fills = filled > 0;
-    memset(filling.keep, 255, sizeof filling.keep);
-    const int flip = kernels.steps ? 128 * one_in(2) : (int)draw() & 255; /* of signed bytes, or of any */
-    memset(filling.fill, tile.mapped || filled ? flip : 0, sizeof filling.fill);
-    filling.lines = tile.mapped ? &lines : NULL;
-    filling.tables = tables[0];
-    const int level = one_in(2), endless = one_in(3) ? 2 : 0;
-    lines.turns = !endless && one_in(2);
-    memset(lines.first, lines.turns ? 128 : 0, sizeof lines.first);
-    lines.falls = !endless && one_in(2);
-    lines.shift = endless || one_in(2) ? 0 : between(1, 7);
-    for (size_t k = 0; k < sizeof lines.slope / 2; k++) {
-        (&lines.slope[0][0][0])[k] = (uint16_t)draw() >> endless;
-        (&lines.more[0][0][0])[k] = level || one_in(2) ? 0 : (uint16_t)draw() >> endless;
-        (&lines.less[0][0][0])[k] = one_in(2) || !lines.falls ? 0 : (uint16_t)draw();
-    }
+    draw_lines(apart);
+    draw_fill();
     for (int output = 0; output < tile.outputs; output++) {
-        const int first = (int)between(0, count - 1);
-        for (int word = 0; word < S2DQ_REGISTER_BYTES && apart; word++) { /* one line for the whole output */
-            const int odd = word % 2;
-            lines.slope[output][odd][word / 2] = lines.slope[output][0][0];
-            lines.more[output][odd][word / 2] = lines.more[output][0][0];
-            lines.less[output][odd][word / 2] = lines.less[output][0][0];
-        }
+        const int begin = (int)between(0, count - 1);
         for (int lane = 0; lane < S2DQ_REGISTER_BYTES; lane++) {
             tile.tab[output][lane] = (uint8_t)(output * S2DQ_REGISTER_BYTES + (apart ? 0 : lane));
             const int near = scattered ? lane % 16 * (count / 16) : (int)between(0, reach - 1);
             const int stored = tile.dst_mask[output * tile.stores + lane / width] >> lane % width & 1;
-            int from = there[(first + near) % count];
+            int from = there[(begin + near) % count];
             if (!stored) tile.tab[output][lane] = (uint8_t)draw();
             if (way) from = draw_byte(there, count, output, way);
             if (same) from = output * S2DQ_REGISTER_BYTES + lane;
             if (from == other) from = there[between(0, count - 1)];
-            if (between(0, 99) < filled) filling.keep[output][lane] = 0, filling.fill[output][lane] = (uint8_t)draw();
-            tile.fill[output][lane] = filling.keep[output][lane] ? -1 : 0;
-            if ((!stored && !same) || !filling.keep[output][lane])
+            tile.fill[output][lane] = between(0, 99) < filled ? (int8_t)between(0, sizeof fill - 1) : -1;
+            if ((!stored && !same) || tile.fill[output][lane] >= 0)
                 from = (int)between(0, S2DQ_REGISTER_BYTES * tile.inputs - 1);
             if (from >= 2 * S2DQ_REGISTER_BYTES) {
                 tile.upper[output] |= 1ULL << lane;
@@ -203,17 +207,39 @@ static void draw_tables(const int *there, int count, int same)
     }
 }
 
-/* Whether any line ends before its last byte; and what they come to, in the tables that outputs have to themselves. */
-static void draw_bytes(void)
+/* The tile as it is run, of the one that is asked for. */
+static void make_tile(int joins)
 {
-    lines.ends = 0;
-    for (int k = 0; k < tile.outputs * S2DQ_REGISTER_BYTES && tile.mapped && !lines.ends; k++)
-        for (int value = 0; value < 256; value++)
-            lines.ends |= plain_word(value, k / S2DQ_REGISTER_BYTES, k % S2DQ_REGISTER_BYTES) > 65535;
+    asked = tile;
+    if (joins) s2dq_tile_join_stores(&tile);
+    joined += tile.stores != asked.stores;
+    s2dq_tile_choose(&tile);
+    s2dq_tile_fill(&filling, tile.mapped ? &lines : NULL, &tile, fill, first, flip, own, tables[0]);
     for (int output = 0; output < tile.outputs && tile.mapped && tile.apart; output++)
         for (int value = 0; value < 256; value++)
-            tables[tile.own[output]][value] =
-                plain_line(value, output, tile.own[output] % S2DQ_REGISTER_BYTES) ^ filling.fill[output][0];
+            tables[tile.own[output]][value] = plain_line(value, tile.own[output]) ^ flip;
+}
+
+/* OUT: loop `k` and those outside of it, which step over `span` bytes. */
+static void draw_outer(int k, int64_t span, int64_t longest)
+{
+    for (; k >= 0; k--) {
+        const int64_t extent = one_in(3) ? between(1, longest) : between(1, 5);
+        memset(&loops[k], 0, sizeof loops[k]);
+        loops[k].extent = extent * span > ARENA / 2 ? 1 : extent;
+        loops[k].src = between(-150, 150);
+        loops[k].dst = one_in(4) ? -span : span;
+        if (loops[k].extent > 1 && one_in(2)) loops[k].src_back = between(-100, 100);
+        if (loops[k].extent > 1 && one_in(2)) loops[k].dst_back = between(0, 60) * (loops[k].dst < 0 ? -1 : 1);
+        span *= loops[k].extent;
+    }
+}
+
+/* Last turns that go back repeat the turn before. */
+static void store_alike(void)
+{
+    for (int k = 0; k < S2DQ_TILE_LOOPS; k++)
+        if (loops[k].dst_back) loops[k].dst_back = loops[k].dst, loops[k].src_back = loops[k].src;
 }
 
 /* Loops that store nothing twice, but for turns that go back, and the pieces of the destination. In half of the cases
@@ -221,7 +247,7 @@ static void draw_bytes(void)
 static void draw_loops(int64_t *at, int pieces, int width)
 {
     const int adjacent = one_in(2), gap = one_in(2) ? 0 : (int)between(1, 9);
-    int run = adjacent ? (int)between(1, 4) : 1; /* pieces */
+    int run = !adjacent ? 1 : one_in(2) ? 4 : (int)between(1, 4); /* pieces */
     while (pieces % run) run--;
     const int64_t step = run * width;
     memset(loops, 0, sizeof loops);
@@ -237,22 +263,11 @@ static void draw_loops(int64_t *at, int pieces, int width)
     if (loops[2].extent > 1 && one_in(2)) loops[2].dst_back = between(0, step - 1);
     int64_t pitch = adjacent ? loops[2].extent * step + gap : step + gap;
     if (one_in(20)) pitch = (pitch + 4095) / 4096 * 4096; /* where pieces push each other out of the cache */
-    int64_t span = pieces / run * pitch;
     draw_destination(at, pieces / run, pitch);
     for (int piece = pieces - 1; piece > 0; piece--) at[piece] = at[piece / run] + piece % run * width;
-    for (int k = S2DQ_TILE_LOOPS - 1 - adjacent; k >= 0; k--) {
-        const int64_t extent = one_in(3) ? between(1, longest) : between(1, 5);
-        memset(&loops[k], 0, sizeof loops[k]);
-        loops[k].extent = extent * span > ARENA / 2 ? 1 : extent;
-        loops[k].src = between(-150, 150);
-        loops[k].dst = one_in(4) ? -span : span;
-        if (loops[k].extent > 1 && one_in(2)) loops[k].src_back = between(-100, 100);
-        if (loops[k].extent > 1 && one_in(2)) loops[k].dst_back = between(0, 60) * (loops[k].dst < 0 ? -1 : 1);
-        span *= loops[k].extent;
-    }
+    draw_outer(S2DQ_TILE_LOOPS - 1 - adjacent, pieces / run * pitch, longest);
     /* Where the pieces of a tile take turns, what is stored twice has to be the same. */
-    for (int k = 0; k < S2DQ_TILE_LOOPS && kernels.steps; k++)
-        if (loops[k].dst_back) loops[k].dst_back = loops[k].dst, loops[k].src_back = loops[k].src;
+    if (kernels.steps) store_alike();
 }
 
 /* OUT: `runs` and `run_pieces`, as Side.runs of `_tiles` has them. */
@@ -302,7 +317,7 @@ static void draw_tile(void)
     draw_loops(tile.dst, pieces, width);
     count_runs();
     draw_tables(there, draw_source(there, same), same);
-    s2dq_tile_choose(&tile);
+    make_tile(one_in(2));
     if (kernels.steps) {
         if (kernels.steps(&steps, &tile) != most_windows()) {
             puts("tiles: not the most windows of a step");
@@ -310,7 +325,89 @@ static void draw_tile(void)
         }
         tile.steps = &steps;
     }
-    draw_bytes();
+}
+
+/* Tiles that make whole lines of a few runs, all of the same indices: those of a sweep take some of the first and the
+ * last turn alone. The loop outside is of sweeps, most of which go on in the result where the one before has ended. */
+static void draw_sweeps(void)
+{
+    static const int widths[] = {1, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+    memset(&tile, 0, sizeof tile);
+    tile.outputs = between(1, S2DQ_REGISTERS);
+    tile.stores = 1;
+    tile.far = one_in(2);
+    do tile.runs = between(1, tile.outputs);
+    while (tile.outputs % tile.runs);
+    tile.run_pieces = tile.outputs / tile.runs;
+    const int run = (int)tile.run_pieces * S2DQ_REGISTER_BYTES;
+    int width; /* of an index in a run */
+    do width = widths[between(0, sizeof widths / sizeof *widths - 1)];
+    while (run % width);
+    group = run / width;
+    tile.loads = group > 8 ? 4 : 1 << between(group > 4, 2);
+    const int piece = S2DQ_REGISTER_BYTES / (int)tile.loads;
+    const int most = S2DQ_REGISTERS * S2DQ_REGISTER_BYTES / (int)group; /* bytes of the source for an index */
+    const int apart = group <= S2DQ_REGISTERS * tile.loads && one_in(2); /* a piece for each, or one behind the other */
+    const int window = (int)between(1, apart && piece < most ? piece : most), beside = apart ? piece : window;
+    const int64_t step = apart ? between(-200, 200) : window;
+    const int bytes = (int)group * beside;
+    tile.inputs = (bytes + S2DQ_REGISTER_BYTES - 1) / S2DQ_REGISTER_BYTES;
+    for (int k = 0; k < tile.inputs * tile.loads; k++) {
+        tile.src[k] = k * (apart ? step : piece) - 100;
+        tile.src_mask[k] = ~0ULL >> (64 - piece);
+    }
+    const int fills = one_in(3) ? (int)between(1, 50) : 0;
+    uint8_t from[S2DQ_REGISTERS * S2DQ_REGISTER_BYTES];
+    int8_t value[sizeof from];
+    tile.fills = fills > 0;
+    draw_lines(0);
+    draw_fill();
+    for (size_t k = 0; k < sizeof from; k++) {
+        from[k] = (uint8_t)between(0, window - 1);
+        value[k] = between(0, 99) < fills ? (int8_t)between(0, sizeof fill - 1) : -1;
+    }
+    for (int output = 0; output < tile.outputs; output++) {
+        for (int lane = 0; lane < S2DQ_REGISTER_BYTES; lane++) {
+            const int place = output * S2DQ_REGISTER_BYTES + lane, index = place % run / width;
+            const int like = place / run * width + place % width; /* the same in every index */
+            const int source = index * beside + from[like];
+            tile.fill[output][lane] = value[like];
+            tile.upper[output] |= (uint64_t)(source >= 2 * S2DQ_REGISTER_BYTES) << lane;
+            if (source < 2 * S2DQ_REGISTER_BYTES) tile.low[output][lane] = (uint8_t)source;
+            else tile.high[output][lane] = (uint8_t)(source - 2 * S2DQ_REGISTER_BYTES);
+        }
+        tile.dst_mask[output] = ~0ULL;
+    }
+    memset(loops, 0, sizeof loops);
+    loops[0].extent = 1;
+    loops[2].extent = between(2, 12);
+    loops[2].src = group * step;
+    loops[2].dst = run;
+    const int64_t back = one_in(2) ? between(0, group - 1) : 0;
+    loops[2].src_back = back * step;
+    loops[2].dst_back = back * width;
+    const int64_t length = loops[2].extent * run - loops[2].dst_back;
+    loops[1].extent = between(1, 6);
+    loops[1].src = between(-500, 500);
+    loops[1].dst = length + (one_in(4) ? between(0, 100) : 0);
+    const int64_t pitch = (loops[1].extent * loops[1].dst + S2DQ_LINE - 1) / S2DQ_LINE * S2DQ_LINE;
+    for (int k = 0; k < tile.outputs; k++)
+        tile.dst[k] = k / tile.run_pieces * pitch + k % tile.run_pieces * S2DQ_REGISTER_BYTES;
+    make_tile(0);
+}
+
+static void run_sweeps(uint8_t *dst, const uint8_t *src)
+{
+    for (int64_t k = 0; k < loops[1].extent; k++, dst += loops[1].dst, src += loops[1].src) {
+        const s2dq_axis three[S2DQ_TILE_LOOPS] = {{.extent = 1}, {.extent = 1}, loops[2]};
+        const int64_t ahead = -(int64_t)(uintptr_t)(dst + tile.dst[0]) & (S2DQ_REGISTER_BYTES - 1);
+        if (ahead % (loops[2].dst / group) || ahead + loops[2].dst > loops[2].extent * loops[2].dst - loops[2].dst_back)
+            kernels.tile(&tile)(dst, src, &tile, &filling, three);
+        else
+            kernels.sweep(dst, src, &tile, &filling, &loops[2], group, loops[1].src, kernels.streamer(&tile), &carry),
+                swept++;
+    }
+    kernels.flush(&carry);
 }
 
 static void draw_network(void)
@@ -326,6 +423,133 @@ static void draw_network(void)
         for (int k = 0; k < 2 * S2DQ_REGISTER_BYTES; k++)
             network.table[level][k / S2DQ_REGISTER_BYTES][k % S2DQ_REGISTER_BYTES] =
                 (uint8_t)between(0, 2 * S2DQ_REGISTER_BYTES - 1);
+}
+
+static int place_of(const int *bits, int count, int wanted)
+{
+    for (int k = 0; k < count; k++)
+        if (bits[k] == wanted) return k;
+    return -1;
+}
+
+/* A transpose, as `build_network` lays it out. Ten bits say where a byte of it is: those of a granule, of columns and
+ * of rows in the source; of a granule, of rows and of columns in the result. */
+static void draw_transpose(void)
+{
+    enum { BITS = 10, INSIDE = 6 };
+    memset(&network, 0, sizeof network);
+    const int granule = (int)between(0, 4), load = (int)between(granule < 4 ? 4 : 5, 6), rows = BITS - load;
+    const int run = granule + rows, store = run < INSIDE ? run : INSIDE;
+    int stored[BITS], now[INSIDE], leaving[BITS], kept[BITS], coming[BITS], waiting[BITS];
+    int leaves = 0, keeps = 0, comes = 0, waits = 0, taken = 0;
+    for (int k = 0; k < granule; k++) stored[k] = k;
+    for (int k = 0; k < rows; k++) stored[granule + k] = load + k;
+    for (int k = 0; k < load - granule; k++) stored[run + k] = load - 1 - k;
+    for (int k = 0; k < INSIDE; k++) now[k] = k;
+    for (int bit = INSIDE; bit < BITS; bit++) {
+        if (place_of(stored, BITS, bit) < INSIDE) leaving[leaves++] = bit;
+        else kept[keeps++] = bit;
+    }
+    for (int k = INSIDE; k < BITS; k++)
+        if (place_of(kept, keeps, stored[k]) < 0) waiting[waits++] = stored[k];
+    network.levels = leaves;
+    network.loads = 1 << (INSIDE - load);
+    network.stores = 1 << (INSIDE - store);
+    network.far = one_in(2);
+    for (int level = 0; level < leaves; level++) {
+        const int out = leaving[level];
+        int then[INSIDE], new = waiting[taken];
+        memcpy(then, now, sizeof now);
+        if (level == leaves - 1) {
+            memcpy(then, stored, sizeof then);
+        } else if (comes < 4 - granule) {
+            new = now[3];
+            for (int k = 3; k > granule; k--) then[k] = now[k - 1];
+            then[granule] = out;
+        } else {
+            then[place_of(now, INSIDE, new)] = out;
+        }
+        const int at = place_of(waiting, waits, new);
+        for (int k = at; k > taken; k--) waiting[k] = waiting[k - 1];
+        taken++;
+        coming[comes++] = new;
+        for (int k = 0; k < 2 * S2DQ_REGISTER_BYTES; k++) {
+            int from = 0;
+            for (int bit = 0; bit < INSIDE; bit++) {
+                const int place = place_of(then, INSIDE, now[bit]);
+                from |= (place < 0 ? k / S2DQ_REGISTER_BYTES : k >> place & 1) << bit;
+            }
+            from += (k >> place_of(then, INSIDE, out) & 1) * S2DQ_REGISTER_BYTES;
+            network.table[level][k / S2DQ_REGISTER_BYTES][k % S2DQ_REGISTER_BYTES] = (uint8_t)from;
+        }
+        memcpy(now, then, sizeof now);
+    }
+
+    /* Rows of one axis or of several; columns one behind the other, in any order; and the loop along the rows. */
+    int64_t src_step[BITS], dst_step[BITS];
+    const int width = 1 << granule, bytes = 1 << run, line = bytes < S2DQ_LINE ? bytes : S2DQ_LINE, alike = !one_in(4);
+    const int64_t step = between(-60, 60);
+    const int one = one_in(2);
+    for (int k = 0; k < rows; k++) {
+        src_step[load + k] = one ? step * (1 << k) : between(-3000, 3000);
+        dst_step[load + k] = (int64_t)width << k;
+    }
+    const int along = (int)between(0, S2DQ_TILE_LOOPS - 1);
+    memset(loops, 0, sizeof loops);
+    for (int k = 0; k < S2DQ_TILE_LOOPS; k++) loops[k].extent = 1;
+    loops[along].extent = one_in(4) ? between(1, 9) : between(8, 20);
+    loops[along].dst = bytes;
+    loops[along].src = one_in(10) ? between(-200, 200) : step * (1 << rows);
+    if (loops[along].extent > 1 && one && one_in(2)) {
+        const int64_t back = between(0, (1 << rows) - 1);
+        loops[along].dst_back = back * width;
+        loops[along].src_back = back * step;
+    }
+    int64_t span = loops[along].extent * bytes + (alike ? line * between(0, 3) : between(0, 100));
+    int order[BITS];
+    for (int k = 0; k < load - granule; k++) {
+        const int other = (int)between(0, k);
+        order[k] = order[other];
+        order[other] = granule + k;
+    }
+    for (int k = 0; k < load - granule; k++) {
+        dst_step[order[k]] = span;
+        span *= 2;
+    }
+    for (int k = S2DQ_TILE_LOOPS - 1; k >= 0; k--) {
+        if (k == along) continue;
+        loops[k].extent = span > ARENA / 4 ? 1 : one_in(2) ? between(1, 3) : between(1, ARENA / 2 / span);
+        loops[k].src = between(-150, 150);
+        loops[k].dst = span + (one_in(4) ? between(0, 9) : 0);
+        if (loops[k].extent > 1 && one_in(4)) loops[k].src_back = loops[k].src, loops[k].dst_back = loops[k].dst;
+        span = loops[k].dst * loops[k].extent;
+    }
+    int sources[BITS], targets[BITS], in = 0, out = 0;
+    for (int k = load; k < INSIDE; k++) sources[in++] = k;
+    for (int k = 0; k < leaves; k++) sources[in++] = leaving[k];
+    for (int k = store; k < INSIDE; k++) targets[out++] = stored[k];
+    for (int k = 0; k < comes; k++) targets[out++] = coming[k];
+    for (int k = 0; k < keeps; k++) sources[in++] = targets[out++] = kept[k];
+    for (int piece = 0; piece < 1 << in; piece++)
+        for (int k = 0; k < in; k++)
+            if (piece >> k & 1) network.src[piece] += src_step[sources[k]];
+    for (int piece = 0; piece < 1 << out; piece++)
+        for (int k = 0; k < out; k++)
+            if (piece >> k & 1) network.dst[piece] += dst_step[targets[k]];
+    network.run = bytes;
+    for (int piece = 0; piece < 1 << out; piece++) network.unit |= network.dst[piece] & (line - 1);
+    network.unit = network.unit || !one ? 0 : width;
+    network.step = network.unit ? step : 0;
+}
+
+static void run_network(uint8_t *dst, const uint8_t *src)
+{
+    if (!kernels.aligner) {
+        kernels.network(&network)(dst, src, &network, loops);
+        return;
+    }
+    s2dq_network_in_lines(kernels.network(&network), dst, src, &network, loops);
+    in_lines += network.unit && (uintptr_t)dst % S2DQ_LINE;
 }
 
 /* ------------------------------------------------------------------------------------------------- the check */
@@ -366,8 +590,8 @@ static extent over_loops(extent reach, int64_t (*at)(int, int64_t))
 /* Whether the program just drawn gives what the plain executor gives, and no byte more. */
 static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kind kind)
 {
-    extent in = reach_of(tile.src, kind == EDGE ? tile.src_mask : NULL, tile.inputs, tile.loads);
-    extent out = reach_of(tile.dst, tile.dst_mask, tile.outputs, tile.stores);
+    extent in = reach_of(asked.src, kind == EDGE ? asked.src_mask : NULL, asked.inputs, asked.loads);
+    extent out = reach_of(asked.dst, asked.dst_mask, asked.outputs, asked.stores);
     if (kind == NETWORK) {
         in = reach_of(network.src, NULL, S2DQ_NET_REGISTERS, network.loads);
         out = reach_of(network.dst, NULL, S2DQ_NET_REGISTERS, network.stores);
@@ -379,6 +603,10 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     }
     const int at_end = one_in(2);
     uint8_t *x = src + (at_end ? ARENA - in.high : -in.low), *y = dst + (at_end ? ARENA - out.high : -out.low);
+    if (kind >= SWEEPS && one_in(2)) { /* kernels look where in a line the result begins */
+        const int64_t room = ARENA - (out.high - out.low), some = between(0, room < 127 ? room : 127);
+        y += at_end ? -some : some;
+    }
     draw_memory(src, ARENA);
     memset(dst, POISON, ARENA);
     memset(expected, POISON, ARENA);
@@ -390,40 +618,41 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     switch (kind) {
     case LOOPS: (aligner ? aligner : kernels.tile(&tile))(y, x, &tile, &filling, loops); break;
     case EDGE: kernels.edge(y, x, &tile, &filling); break;
-    case NETWORK: kernels.network(&network)(y, x, &network, loops); break;
+    case SWEEPS: run_sweeps(y, x); break;
+    default: run_network(y, x);
     }
     end_trace(&digest);
     y = expected + (y - dst);
     switch (kind) {
-    case LOOPS: plain_run(y, x, plain_tile); break;
     case EDGE: plain_tile(y, x); break;
     case NETWORK: plain_run(y, x, plain_network); break;
+    default: plain_run(y, x, plain_tile);
     }
     return memcmp(dst, expected, ARENA) == 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"tile", "tile at an edge", "network"};
+    static const char *const names[] = {"tile", "tile at an edge", "sweep", "network"};
     static uint8_t expected[ARENA];
     const long rounds = argc > 1 ? atol(argv[1]) : 4000, seed = argc > 2 ? atol(argv[2]) : 1;
     uint8_t *src = make_arena(ARENA), *dst = make_arena(ARENA);
-    long counts[3] = {0, 0, 0};
+    long counts[KINDS] = {0};
     int isa = S2DQ_ISA_COUNT - 1;
     while (isa > 0 && (!s2dq_isa_runs(isa) || (argc > 3 && strcmp(argv[3], s2dq_isa_name(isa))))) isa--;
     kernels = s2dq_kernels_of(isa, 0); /* with whole lines, whatever this processor makes of them */
-    const int networks = isa == S2DQ_ISA_NEON; /* that of AVX-512 knows beforehand what most of the tables say */
-    if (!kernels.tile || !kernels.edge || (networks && !kernels.network)) {
+    if (!kernels.tile || !kernels.edge) {
         printf("tiles: no such kernels for %s\n", s2dq_isa_name(isa));
         return 2;
     }
     sow(seed);
     for (long k = 0; k < rounds; k++) {
-        const enum kind kind = networks && one_in(4) ? NETWORK : one_in(3) ? EDGE : LOOPS;
-        if (kind == NETWORK)
-            draw_network();
-        else
-            draw_tile();
+        const enum kind kind = kernels.network && one_in(4) ? NETWORK : kernels.sweep && one_in(6) ? SWEEPS
+                               : one_in(3) ? EDGE : LOOPS;
+        if (kind == SWEEPS) draw_sweeps();
+        else if (kind != NETWORK) draw_tile();
+        else if (isa == S2DQ_ISA_NEON && one_in(2)) draw_network(); /* AVX-512 knows what most of the tables say */
+        else draw_transpose();
         counts[kind]++;
         if (!program_holds(src, dst, expected, kind)) {
             printf("tiles: wrong bytes: seed %ld, round %ld, a %s; loops %d %d %d\n", seed, k, names[kind],
@@ -433,8 +662,11 @@ int main(int argc, char **argv)
         if (!is_recorded("tiles", s2dq_isa_name(isa), k + 1, &digest, argc > 4 ? argv[4] : NULL)) return 1;
     }
     fprintf(stderr,
-            "tiles: on %s %ld tiles, %ld of them in whole lines, %ld looked up in pairs, %ld in nothing; %ld at edges, "
-            "%ld networks\n", s2dq_isa_name(isa), counts[LOOPS], aligned, paired, sames, counts[EDGE], counts[NETWORK]);
-    if ((kernels.aligner && !aligned) || !paired || !sames) return 1;
+            "tiles: on %s %ld tiles, %ld of them in whole lines, %ld looked up in pairs, %ld in nothing, %ld with "
+            "stores joined; %ld at edges; %ld sweeps past the caches; %ld networks, %ld of them perhaps within lines\n",
+            s2dq_isa_name(isa), counts[LOOPS], aligned, paired, sames, joined, counts[EDGE], swept, counts[NETWORK],
+            in_lines);
+    if ((kernels.aligner && !aligned) || !paired || !sames || !joined) return 1;
+    if ((kernels.sweep && !swept) || (kernels.network && kernels.aligner && !in_lines)) return 1;
     return 0;
 }

@@ -25,7 +25,7 @@
 
 #define always_inline /* with all of its constants in place, the compiler takes minutes */
 
-enum { TRACED_TOGETHER = 50 }; /* calls of one digest */
+enum { TRACED_TOGETHER = 100 }; /* calls of one digest */
 enum { TRACED_SHUFFLE, TRACED_BITS, TRACED_SUM, TRACED_SHIFT, TRACED_FENCE, TRACED_WORKS };
 
 typedef struct {

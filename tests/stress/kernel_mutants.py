@@ -54,8 +54,8 @@ SECONDS, ITEMS = 2.5, 400  # of tests that a mutant is shown, at most
 OTHER_MACHINES = {"neon.h"}
 # Programs in C that try the headers, traced, with rounds, seed and instruction set; and the seconds that one may take.
 PROGRAMS = [
-    ("boxes", ["6000", "1", "portable"]), ("boxes", ["6000", "1", "avx2"]), ("boxes", ["6000", "1", "avx512vbmi"]),
-    ("tiles", ["1500", "1", "avx2"]), ("tiles", ["1500", "1", "avx512vbmi"]),
+    ("boxes", ["20000", "1", "portable"]), ("boxes", ["20000", "1", "avx2"]), ("boxes", ["20000", "1", "avx512vbmi"]),
+    ("tiles", ["8000", "1", "avx2"]), ("tiles", ["8000", "1", "avx512vbmi"]),
 ]  # fmt: skip
 PATIENCE = 20
 # What a parser of C takes for types or stray words; blanks do not move what follows.
