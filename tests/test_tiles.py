@@ -845,6 +845,27 @@ def test_plans_of_random_calls(rng):
     assert tiles > 150
 
 
+def view_of(rng, shape, dtype):
+    """An array of zeros, some axes of which are read backwards or with gaps."""
+    steps = rng.choice([1, 1, 1, 2, -1, -2], len(shape))
+    memory = np.zeros([extent * abs(step) for extent, step in zip(shape, steps)], dtype)
+    return memory[tuple(slice(None, None, step) for step in steps)]
+
+
+@pytest.mark.parametrize("calls", [20, 20, 40, 60])
+def test_prepared_calls_tell_the_first_and_the_last_byte_that_they_read(rng, calls):
+    for _ in range(calls):
+        name, shape, dtype, kwargs = random_call(rng)
+        x = view_of(rng, shape, dtype)
+        prepared = s2dq.kernels.prepare(getattr(s2dq, name), x, **kwargs)
+        numbers = np.arange(1, x.size + 1).reshape(shape)  # zeros of lanes and padding are read nowhere
+        moved = getattr(reference, name)(numbers, **{key: k for key, k in kwargs.items() if key != "pad_value"})
+        read = np.unique(moved[moved > 0]) - 1
+        places = sum(index * step for index, step in zip(np.unravel_index(read, shape), x.strides))
+        expected = (places.min(), places.max() + x.itemsize) if read.size else (0, 0)
+        assert (prepared.x_low, prepared.x_high) == expected, (name, x.shape, x.strides, dtype, kwargs)
+
+
 # Results so large that loops are cut into rows and blocks; pitches of whole pages; and those that once were wrong.
 LARGE = {
     "28x28x48 to words": ("space_to_depth", (1, 28, 28, 48), "u1", {"block_size": 2, "out_format": "NCHW_VECT_C"}),

@@ -219,7 +219,7 @@ class CythonText:
 
     def __init__(self, text):
         self.spots = []
-        self.functions = []
+        self.functions = list(cython_functions(text))  # (start, end, name)
         for start, line in logical_lines(text):
             self.line(start, line)
 
@@ -294,6 +294,13 @@ class CythonText:
             for part in (node.body, node.orelse):
                 low, high = at(part.lineno, part.col_offset), at(part.end_lineno, part.end_col_offset)
                 yield lambda a, b, low=low, high=high: text[low:high]
+
+
+def cython_functions(text):
+    """(start, end, name) of functions, up to the next line that is indented as little."""
+    for found in re.finditer(r"^( *)c?p?def [^(=\n]*?(\w+)\(", text, re.M):
+        after = re.compile(rf"^ {{0,{len(found[1])}}}[^ \n)]", re.M).search(text, found.end())
+        yield found.start(), after.start() if after else len(text), found[2]
 
 
 def logical_lines(text):
