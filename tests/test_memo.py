@@ -3,6 +3,7 @@
 Each test makes a good call first, so that it is remembered, and then another that must not be taken for it.
 """
 
+import contextlib
 import copy
 import functools
 import gc
@@ -777,6 +778,18 @@ def test_large_results_are_never_shared(rng, shape):
     same(other, reference.space_to_depth(x[:, :-4], 2), "of another size")
     for result in (again, other):
         assert type(result) is np.ndarray and result.base is None and result.flags.owndata and result.flags.writeable
+
+
+@SIZES
+def test_numpy_goes_on_with_memory_of_its_own(shape):
+    """Results of s2dq may lie in other memory; what NumPy makes for others does not."""
+    name_of = np._core.multiarray.get_handler_name
+    x = np.zeros(shape, np.uint8)
+    for out in (None, None, np.empty(3)):  # the last one does not fit, which is found out later
+        before = name_of()
+        with contextlib.suppress(ValueError, TypeError):
+            s2dq.space_to_depth(x, 2, out=out)
+        assert name_of() == before == name_of(np.empty(1 << 22, np.uint8))
 
 
 @SIZES

@@ -48,7 +48,7 @@ from typing import NamedTuple
 from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent, told_apart
 
 SUITES = ["worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "operators", "quantized", "preprocess",
-          "postprocess", "memo", "plan", "tiles", "fork_threads", "interrupt", "guard_pages"]
+          "postprocess", "memo", "prepared", "plan", "tiles", "fork_threads", "interrupt", "guard_pages"]
 EQUIVALENT = Path(__file__).with_name("equivalent_kernel_mutants.txt")
 SECONDS, ITEMS = 2.5, 400  # of tests that a mutant is shown, at most
 OTHER_MACHINES = {"neon.h"}
@@ -431,8 +431,9 @@ static __attribute__((constructor)) void s2dq_read_mutant(void)
 static __attribute__((destructor)) void s2dq_write_reached(void)
 {{
     const char *name = getenv("S2DQ_REACHED");
-    FILE *file = name ? fopen(name, "wb") : NULL;
+    FILE *file = name ? fopen(name, "ab") : NULL; /* of more than one process */
     if (!file) return;
+    setvbuf(file, NULL, _IOFBF, sizeof s2dq_reached);
     fwrite(s2dq_reached, 1, sizeof s2dq_reached, file);
     fclose(file);
 }}
@@ -527,6 +528,7 @@ def run_programs(kernels, chosen, results, jobs, end, save):
         label = f"{name} {' '.join(arguments)}"
         command = [str(build(name)), *arguments, f"{kernels.folder}/tests/recorded_{name}.txt"]
         reached = kernels.folder / f"{name}.reached"
+        reached.unlink(missing_ok=True)
         subprocess.run(command, env={**os.environ, "S2DQ_REACHED": str(reached)}, check=True, stdout=subprocess.DEVNULL)
         hits = reached.read_bytes()
         shown = [k for k in headers if hits[k] and k not in kernels.refused
@@ -557,15 +559,15 @@ def run_program(command, end, k):
 class Session:
     """A plugin of pytest that runs tests once for each mutant, each time in a fork."""
 
-    def __init__(self, wanted, results, report, jobs, end):
-        self.wanted, self.results, self.report, self.jobs, self.end = wanted, results, report, jobs, end
+    def __init__(self, built, wanted, results, report, jobs, end):
+        self.built, self.wanted = built, wanted  # how many mutants there are, and which are to run
+        self.results, self.report, self.jobs, self.end = results, report, jobs, end
 
     def pytest_runtestloop(self, session):
         from s2dq import _kernels
 
         library = ctypes.CDLL(_kernels.__file__)
-        count = max(self.wanted) + 1
-        self.reached = (ctypes.c_ubyte * count).in_dll(library, "s2dq_reached")
+        self.reached = (ctypes.c_ubyte * self.built).in_dll(library, "s2dq_reached")
         self.mutant = ctypes.c_int.in_dll(library, "s2dq_mutant")
         self.items = session.items
         kept = self.report.with_suffix(".survey")
@@ -607,15 +609,24 @@ class Session:
 
     def survey(self, path):
         """Write {place of a test: (seconds, mutants it reaches)} to a file, found out in a fork."""
+        import numpy as np
+
         child = os.fork()
         if not child:
             found = {}
+            others = path.with_suffix(".reached")  # what processes reach that tests start
+            os.environ["S2DQ_REACHED"] = str(others)
             for place, item in enumerate(self.items):
                 ctypes.memset(self.reached, 0, len(self.reached))
+                others.unlink(missing_ok=True)
                 began = time.monotonic()
                 outcome = self.run(item)
                 if outcome == "passed":
-                    found[place] = time.monotonic() - began, [k for k, hit in enumerate(bytes(self.reached)) if hit]
+                    hits = np.frombuffer(self.reached, np.uint8).copy()
+                    if others.exists():
+                        rows = np.fromfile(others, np.uint8)
+                        hits |= rows[: rows.size // self.built * self.built].reshape(-1, self.built).any(axis=0)
+                    found[place] = time.monotonic() - began, np.flatnonzero(hits).tolist()
                 elif outcome == "failed":
                     os.write(2, f"{item.nodeid} fails before anything is changed\n".encode())
             path.write_bytes(pickle.dumps(found))
@@ -673,7 +684,7 @@ def run_session(args):
     task = json.loads(args.session.read_text())
     results = {}
     report = args.session.with_suffix(".results")
-    plugin = Session(task["mutants"], results, report, task["jobs"], time.monotonic() + task["seconds"])
+    plugin = Session(task["built"], task["mutants"], results, report, task["jobs"], time.monotonic() + task["seconds"])
     files = [f"tests/test_{name}.py" for name in task["suites"]]
     pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", *files], plugins=[plugin])
     report.write_text(json.dumps(results))
@@ -739,8 +750,8 @@ def main():
             continue
         random.Random(args.seed).shuffle(left)  # a part of them is a sample
         task = folder / f"session-{isa}.json"
-        task.write_text(json.dumps({"mutants": left, "jobs": args.jobs, "suites": args.suites,
-                                    "seconds": end - time.monotonic()}))  # fmt: skip
+        task.write_text(json.dumps({"built": len(kernels.mutants), "mutants": left, "jobs": args.jobs,
+                                    "suites": args.suites, "seconds": end - time.monotonic()}))  # fmt: skip
         paths = f"{folder / 'checkout'}{os.pathsep}{Path(__file__).resolve().parent}"
         environment = {**os.environ, "PYTHONPATH": paths, "S2DQ_ISA": isa, "CI": "true"}
         environment.pop("S2DQ_TEST_REPORT", None)

@@ -1,0 +1,167 @@
+"""Prepared calls, run through the pointer that their plan shows: what Cython code runs, without a compiler.
+
+`test_cython_users.py` has what needs one: other modules, their GIL and threads, signals, guard pages.
+"""
+
+import ctypes
+import gc
+import sys
+
+import numpy as np
+import pytest
+
+import s2dq
+from guarded import SANITIZED
+from recorded import all_calls, digest, recorded
+from s2dq import _kernels, _threads
+from s2dq.kernels import prepare
+
+
+class Plan(ctypes.Structure):
+    """What kernels.pxd declares."""
+
+    _fields_ = [("version", ctypes.c_int), ("oldest", ctypes.c_int), ("run", ctypes.c_void_p),
+                ("x_low", ctypes.c_int64), ("x_high", ctypes.c_int64), ("out_bytes", ctypes.c_int64)]  # fmt: skip
+
+
+# They hold the GIL, and raise what the call has set.
+RUN = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
+pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi))
+CALLS = [call for call in all_calls() if "quantize" not in call.function]
+OBJECTS = {"preprocess": s2dq.Preprocessor, "postprocess": s2dq.Postprocessor}
+
+
+def prepared_of(call, **keywords):
+    if call.function in OBJECTS:
+        return prepare(OBJECTS[call.function](**call.arguments), call.x, **keywords)
+    return prepare(getattr(s2dq, call.function), call.x, **call.arguments, **keywords)
+
+
+def run(prepared, x, num_threads):
+    """The result, from poisoned memory with more of it at both ends."""
+    capsule = prepared.__s2dq_plan__
+    place = pointer_of(capsule, b"s2dq.plan")
+    plan = Plan.from_address(place)
+    assert (plan.version, plan.oldest) == (1, 1)
+    assert (plan.x_low, plan.x_high, plan.out_bytes) == (prepared.x_low, prepared.x_high, prepared.nbytes)
+    memory = np.full(prepared.nbytes + 128, 0xA5, np.uint8)
+    assert RUN(plan.run)(place, x.ctypes.data, memory[61:].ctypes.data, num_threads) == 0
+    assert (memory[:61] == 0xA5).all() and (memory[61 + prepared.nbytes :] == 0xA5).all()
+    return np.ndarray(prepared.shape, prepared.dtype, memory, 61)
+
+
+@pytest.fixture
+def most():
+    """The largest team of two: OpenMP may have fewer threads, or there is none."""
+    _kernels.pretend_processors(8)
+    _kernels.set_quota(0)
+    s2dq.set_num_threads(2)
+    yield s2dq.get_num_threads()
+    s2dq.set_num_threads(None)
+    _kernels.pretend_processors(0)
+    _kernels.set_quota(_threads._quota)
+
+
+@pytest.mark.parametrize("part", range(12))
+def test_recorded_calls_give_what_is_recorded(part):
+    right = recorded()
+    for call in CALLS[part::12]:
+        prepared = prepared_of(call)
+        assert (prepared.x_shape, prepared.x_strides) == (call.x.shape, call.x.strides)
+        assert prepared.x_dtype == call.x.dtype
+        assert digest(run(prepared, call.x, 1)) == right[call.name], call.name
+        assert _kernels.last_team_size() == 1, call.name
+
+
+@pytest.mark.thread_unsafe(reason="sets the number of threads")
+def test_a_team_runs_what_is_recorded(most):
+    right, teams = recorded(), set()
+    for call in CALLS:
+        if call.x.nbytes >= 1 << 19:
+            assert digest(run(prepared_of(call), call.x, 2)) == right[call.name], call.name
+            teams.add(_kernels.last_team_size())
+    assert teams == {most}
+
+
+@pytest.mark.thread_unsafe(reason="sets the number of threads")
+@pytest.mark.parametrize(("given", "wanted", "team"), [
+    (None, 0, 2), (None, 1, 1), (None, 2, 2), (2, 0, 2), (2, 1, 1), (1, 0, 1), (1, 2, 2)])  # fmt: skip
+def test_number_of_threads(most, rng, given, wanted, team):
+    """Of the run, else of the call, else of the setter."""
+    x = rng.integers(-128, 128, (1, 1024, 1024, 4), np.int8)
+    prepared = prepare(s2dq.space_to_depth, x, 2, num_threads=given)
+    assert prepared.num_threads == (given or 0)
+    np.testing.assert_array_equal(run(prepared, x, wanted), s2dq.space_to_depth(x, 2))
+    s2dq.space_to_depth(x, 2, num_threads=3 - team)
+    run(prepared, x, wanted)
+    assert _kernels.last_team_size() == min(team, most)
+
+
+def test_capsules_keep_their_call(rng):
+    x = rng.integers(-128, 128, (1, 4, 4, 3), np.int8)
+    prepared = prepare(s2dq.space_to_depth, x, 2)
+    before = sys.getrefcount(prepared)
+    capsules = [prepared.__s2dq_plan__ for _ in range(5)]
+    assert sys.getrefcount(prepared) == before + 5
+    del capsules
+    assert sys.getrefcount(prepared) == before
+
+
+def address_space():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * 4096
+
+
+def grows(work, times):
+    """Bytes by which the address space is larger behind so many turns more."""
+    for _ in range(times // 4):
+        work()
+    gc.collect()
+    before = address_space()
+    for _ in range(times):
+        work()
+    return address_space() - before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer holds back memory that was freed")
+@pytest.mark.thread_unsafe(reason="counts memory that other threads take too")
+def test_runs_give_their_memory_back(rng):
+    x = rng.integers(-128, 128, (1, 64, 512, 9), np.int8)
+    prepared = prepare(s2dq.space_to_depth, x, 2, out_format="NCHW_VECT_C")  # with scratch rows
+    assert grows(lambda: run(prepared, x, 1), 200) < 1 << 20
+
+
+AXIS = [2, 1, 1, 0, 0, 0]
+
+
+def table_of(kind, count=2000):
+    """A table of `count` parts, none of which moves anything that counts."""
+    box = [0, 1, 0, 0, 1, 0, 0, 0, 0, 0]
+    if kind == "segments":
+        return [count, 0, *[0, 0] * count]
+    if kind == "boxes":
+        return [1, 0, 0, count, *[*box, 0] * count]
+    return [1, 0, 0, 1, *box[:9], count, *AXIS * count, 0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer holds back memory that was freed")
+@pytest.mark.thread_unsafe(reason="counts memory that other threads take too")
+@pytest.mark.parametrize("kind", ["segments", "boxes", "axes", "plan"])
+def test_programs_give_their_memory_back(kind):
+    """And have room for all that a table can hold."""
+    if kind == "plan":
+        x, frames = np.zeros((1, 64, 64, 64), np.int8), np.zeros((1, 8, 8, 3), np.uint8)
+
+        def make():
+            s2dq.operators.program_of.cache_clear()
+            prepare(s2dq.space_to_depth, x, 1, data_format="NCHW", out_format="NHWC")
+            prepare(s2dq.Preprocessor(scale=0.5, pad_value=(1, 2, 3), size=8, block_size=2), frames)
+    else:
+        table = np.array(table_of(kind), np.int64)
+
+        def make():
+            _kernels.Program(table)
+    assert grows(make, 100) < 1 << 20
