@@ -123,6 +123,28 @@ def test_second_call_asks_nobody(name, monkeypatch):
     assert remembered(name) == 1
 
 
+def test_calls_in_turn_ask_nobody(monkeypatch):
+    """Those on arrays of one shape, of which only the last is found without looking at all that is remembered."""
+    x, ways = source("space_to_depth"), [{"mode": mode, "out_format": "NCHW"} for mode in ("DCR", "CRD", "focus")]
+    for way in ways:
+        run("space_to_depth", x, **way)
+    monkeypatch.setattr(operators, "program_of", None)  # whoever comes this far fails
+    for way in ways * 2:
+        same(run("space_to_depth", x, **way), answer("space_to_depth", x, **way), way)
+    assert len(calls_of("space_to_depth")) == 3
+
+
+def test_eight_arrays_of_a_call_ask_nobody(monkeypatch):
+    xs = [source("space_to_depth", shape=(2, 4, 6, k)) for k in range(1, 10)]
+    for x in xs:
+        s2dq.space_to_depth(x, 2)
+    [known] = calls_of("space_to_depth").values()
+    assert len(known) == 8
+    monkeypatch.setattr(operators, "program_of", None)
+    for x in xs[:0:-1]:
+        np.testing.assert_array_equal(s2dq.space_to_depth(x, 2), reference.space_to_depth(x, 2))
+
+
 @each_operator
 def test_result_is_a_fresh_base_ndarray(name):
     x = source(name)

@@ -50,7 +50,7 @@ from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent, told_apart
 SUITES = ["worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "operators", "quantized", "preprocess",
           "postprocess", "memo", "prepared", "plan", "tiles", "fork_threads", "interrupt", "guard_pages"]
 EQUIVALENT = Path(__file__).with_name("equivalent_kernel_mutants.txt")
-SECONDS, ITEMS = 2.5, 400  # of tests that a mutant is shown, at most
+SECONDS, ITEMS = 6, 800  # of tests that a mutant is shown, at most
 OTHER_MACHINES = {"neon.h"}
 # Programs in C that try the headers, traced, with rounds, seed and instruction set; and the seconds that one may take.
 PROGRAMS = [
