@@ -7,12 +7,12 @@ statement that is left out. All of them are built into one extension, where an i
     a < b      becomes      (S2DQ_M(17) ? (a <= b) : (a < b))
 
 First those of headers are run in `tests/boxes.c` and `tests/tiles.c`, a process for each mutant that they reach: a
-thousand random calls take them no longer than pytest takes for one. They notice wrong bytes, and another order of loads
-and stores. For what these do not notice there is the suite: a process per instruction set collects tests once, runs
-each to see which mutants it reaches, and forks for every mutant to run those that reach it, quickest first, until one
-fails, crashes or takes too long. What the compiler refuses (constants that have to be constants, types that do not fit)
-is left out and counted. Not among them: data (tables in static arrays), object-like macros, and the headers of other
-machines (`neon.h` on x86-64).
+thousand random calls take them no longer than pytest takes for one. They notice wrong bytes, another order of loads
+and stores, and with sanitizers places behind an array. For what these do not notice there is the suite: a process per
+instruction set collects tests once, runs each to see which mutants it reaches, itself or in processes that it starts,
+and forks for every mutant to run those that reach it, quickest first, until one fails, crashes or takes too long. What
+the compiler refuses (constants that have to be constants, types that do not fit) is left out and counted. Not among
+them: data (tables in static arrays), object-like macros, and the headers of other machines (`neon.h` on x86-64).
 
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/tile.h _micro/axis.h
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/avx2.h --programs --jobs 2
@@ -52,10 +52,14 @@ SUITES = ["worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "opera
 EQUIVALENT = Path(__file__).with_name("equivalent_kernel_mutants.txt")
 SECONDS, ITEMS = 6, 800  # of tests that a mutant is shown, at most
 OTHER_MACHINES = {"neon.h"}
-# Programs in C that try the headers, traced, with rounds, seed and instruction set; and the seconds that one may take.
+# Programs in C that try the headers, with rounds, seed and instruction set: traced, then with sanitizers, which notice
+# what is read or written behind an array. And the seconds that one may take.
 PROGRAMS = [
-    ("boxes", ["20000", "1", "portable"]), ("boxes", ["20000", "1", "avx2"]), ("boxes", ["20000", "1", "avx512vbmi"]),
-    ("tiles", ["8000", "1", "avx2"]), ("tiles", ["8000", "1", "avx512vbmi"]),
+    *((name, [*rounds, isa], False) for name, rounds, isas in (
+        ("boxes", ["20000", "1"], ("portable", "avx2", "avx512vbmi")), ("tiles", ["8000", "1"], ("avx2", "avx512vbmi")))
+      for isa in isas),
+    ("boxes", ["3000", "2", "all"], True), ("tiles", ["2000", "2", "avx2"], True),
+    ("tiles", ["2000", "2", "avx512vbmi"], True),
 ]  # fmt: skip
 PATIENCE = 20
 # What a parser of C takes for types or stray words; blanks do not move what follows.
@@ -455,11 +459,12 @@ static __attribute__((noinline)) int S2DQ_M(int k)
                        "CFLAGS": f"-include {self.folder / 'mutants.h'} -Wno-error -fmax-errors=0"}  # fmt: skip
         self.compile([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], environment)
 
-    def build_program(self, name):
+    def build_program(self, name, sanitized):
         """One of the C programs. Returns its path."""
-        program = self.folder / name
+        program = self.folder / f"{name}{'_sanitized' if sanitized else ''}"
+        how = ["-fsanitize=address,bounds", "-fno-sanitize-recover=bounds"] if sanitized else ["-DTRACED"]
         self.compile(["gcc", "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
-                      "-DTRACED", f"tests/{name}.c", "-o", str(program)], dict(os.environ))  # fmt: skip
+                      *how, f"tests/{name}.c", "-o", str(program)], dict(os.environ))  # fmt: skip
         return program
 
     def compile(self, command, environment):
@@ -524,9 +529,9 @@ def run_programs(kernels, chosen, results, jobs, end, save):
 
     headers = [k for k in chosen if kernels.mutants[k].file.endswith(".h") and not found(k)[0]]
     build = functools.cache(kernels.build_program)
-    for name, arguments in PROGRAMS if headers else ():
-        label = f"{name} {' '.join(arguments)}"
-        command = [str(build(name)), *arguments, f"{kernels.folder}/tests/recorded_{name}.txt"]
+    for name, arguments, sanitized in PROGRAMS if headers else ():
+        label = " ".join([name, *arguments, *["sanitized"] * sanitized])
+        command = [str(build(name, sanitized)), *arguments, f"{kernels.folder}/tests/recorded_{name}.txt"]
         reached = kernels.folder / f"{name}.reached"
         reached.unlink(missing_ok=True)
         subprocess.run(command, env={**os.environ, "S2DQ_REACHED": str(reached)}, check=True, stdout=subprocess.DEVNULL)
