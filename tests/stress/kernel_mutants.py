@@ -603,8 +603,8 @@ class Session:
         return True
 
     def spread(self, entries):
-        """The quickest first, where the second of a test function counts as if it took four times as long, the third nine
-        times, and so on: of a thousand that take a millisecond each, not all before the first of another function."""
+        """The quickest first, where the second of a test function counts as if it took four times as long, the third
+        nine times, and so on: not all of a thousand that take a millisecond before another function's first."""
         seen = defaultdict(int)
         ranked = []
         for seconds, place in sorted(entries):
