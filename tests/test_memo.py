@@ -581,6 +581,25 @@ def test_unfit_out_after_a_good_call(name):
         same(out, answer(name, x), "next to the source")
 
 
+@pytest.mark.parametrize("steps", [(1, 1, 1), (-1, 1, 1), (1, -1, 1), (-1, -1, -1), (2, -1, 1), (-2, 1, -2)])
+def test_out_before_upon_and_behind_a_source(steps):
+    """Of any strides: refused the second time where it is the first time, and nowhere else."""
+    memory = np.zeros(600, np.int8)
+    rows, columns, channels = [extent * abs(step) for extent, step in zip((4, 6, 3), steps)]
+    whole = memory[150 : 150 + rows * columns * channels].reshape(1, rows, columns, channels)
+    x = whole[:, :: steps[0], :: steps[1], :: steps[2]]
+    outs = [memory[k : k + x.size].reshape(1, 2, 3, 12) for k in range(0, memory.size - x.size, 1)]
+    first = []
+    for out in outs:
+        memo_of("space_to_depth").clear()
+        first.append(outcome(s2dq.space_to_depth, x, 2, out=out))
+    s2dq.space_to_depth(x, 2)
+    again = [outcome(s2dq.space_to_depth, x, 2, out=out) for out in outs]
+    assert any(isinstance(one, tuple) for one in first) and any(one is out for one, out in zip(first, outs))
+    for one, other, out in zip(first, again, outs):
+        assert one is other is out or one == other
+
+
 @each_operator
 def test_fit_out_that_is_not_plain(name):
     """Subclasses, memory of others, odd addresses, meaningless steps: accepted the second time as the first."""
@@ -892,6 +911,36 @@ def test_huge_broadcast_source_is_a_memory_error_every_time(extent):
         with pytest.raises(MemoryError, match="space_to_depth"):
             s2dq.space_to_depth(huge, 2)
     same(s2dq.space_to_depth(small, 2), np.ones((1, 2, 2, 16), np.int8), "after it")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts what Linux counts")
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer holds back memory that was freed")
+def test_memory_of_a_freed_result_is_there_for_the_next():
+    """It takes no page fault for each of its pages, small or huge, a second time."""
+    import resource
+
+    x = np.ones((1, 4096, 4096, 4), np.uint8)
+    faults = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        s2dq.space_to_depth(x, 2)
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    assert faults[2] < 16, faults
+
+
+def test_teams_of_calls_in_turn():
+    """On one array, of which only the last is found without looking at all that is remembered."""
+    x = np.zeros((1, 1024, 1024, 4), np.uint8)
+    most = min(2, _kernels.get_team_limit())
+    default = set()
+    for _ in range(8):
+        s2dq.space_to_depth(x, 2, mode="DCR", num_threads=2)
+        assert _kernels.last_team_size() == most
+        s2dq.space_to_depth(x, 2, mode="CRD")  # on a team, unless that one is asleep again
+        default.add(_kernels.last_team_size())
+        s2dq.space_to_depth(x, 2, mode="focus", num_threads=1)
+        assert _kernels.last_team_size() == 1
+    assert _kernels.get_team_limit() in default <= {1, _kernels.get_team_limit()}
 
 
 def test_team_of_a_remembered_call_is_the_one_asked_for():
