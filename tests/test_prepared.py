@@ -98,6 +98,16 @@ def test_number_of_threads(most, rng, given, wanted, team):
     assert _kernels.last_team_size() == min(team, most)
 
 
+@pytest.mark.parametrize(("shape", "arguments"), [
+    ((1, 0, 2, 1), {"paddings": [[2, 0], [0, 2]], "pad_value": 7}),  # nothing but fill
+    ((0, 4, 4, 1), {}), ((1, 4, 4, 0), {})])  # fmt: skip
+def test_nothing_to_read(shape, arguments):
+    x = np.empty(shape, np.int8)
+    prepared = prepare(s2dq.space_to_depth, x, 2, **arguments)
+    assert (prepared.x_low, prepared.x_high) == (0, 0)
+    np.testing.assert_array_equal(run(prepared, x, 1), s2dq.space_to_depth(x, 2, **arguments), strict=True)
+
+
 def test_capsules_keep_their_call(rng):
     x = rng.integers(-128, 128, (1, 4, 4, 3), np.int8)
     prepared = prepare(s2dq.space_to_depth, x, 2)
