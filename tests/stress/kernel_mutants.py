@@ -48,7 +48,8 @@ from typing import NamedTuple
 from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent, told_apart
 
 SUITES = ["worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "operators", "quantized", "preprocess",
-          "postprocess", "memo", "prepared", "plan", "tiles", "fork_threads", "interrupt", "guard_pages"]
+          "postprocess", "memo", "prepared", "plan", "tiles", "isas", "fork_threads", "interrupt", "guard_pages"]
+TOO_LONG = "tests/test_isas.py::test_operator_suites_on"  # it runs the others again
 EQUIVALENT = Path(__file__).with_name("equivalent_kernel_mutants.txt")
 SECONDS, ITEMS = 6, 3000  # of tests that a mutant is shown, at most
 OTHER_MACHINES = {"neon.h"}
@@ -692,7 +693,8 @@ def run_session(args):
     report = args.session.with_suffix(".results")
     plugin = Session(task["built"], task["mutants"], results, report, task["jobs"], time.monotonic() + task["seconds"])
     files = [f"tests/test_{name}.py" for name in task["suites"]]
-    pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", *files], plugins=[plugin])
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", f"--deselect={TOO_LONG}"]
+    pytest.main([*options, *files], plugins=[plugin])
     report.write_text(json.dumps(results))
     return 0
 
