@@ -38,6 +38,12 @@ CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.
 _PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
 
 
+def address_space():
+    """Bytes of it that this process has taken, on Linux."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * PAGE
+
+
 class Arena:
     """Memory between two inaccessible pages."""
 

@@ -20,6 +20,7 @@ import pytest
 
 import s2dq
 from guarded import GIL, run_child
+from prepared import Plan
 from s2dq import _kernels
 from s2dq.kernels import PreparedCall, prepare
 
@@ -86,13 +87,6 @@ def moved(user, prepared, x, num_threads=0, offset=0):
     return np.ndarray(prepared.shape, prepared.dtype, memory, start).copy()
 
 
-class Plan(ctypes.Structure):
-    """What kernels.pxd declares."""
-
-    _fields_ = [("version", ctypes.c_int), ("oldest", ctypes.c_int), ("run", ctypes.c_void_p),
-                ("x_low", ctypes.c_int64), ("x_high", ctypes.c_int64), ("out_bytes", ctypes.c_int64)]  # fmt: skip
-
-
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 
 
@@ -125,25 +119,22 @@ def print_wrong(folder, counts):
 
     import numpy as np
 
-    import s2dq
     from guarded import Arena
+    from prepared import prepared_of
     from recorded import all_calls, digest, recorded
     from s2dq import _kernels
 
     sys.path.insert(0, folder)
     import cython_user
 
-    right, kinds, done, teams = recorded(), {"preprocess": "Preprocessor", "postprocess": "Postprocessor"}, 0, set()
+    right, done, teams = recorded(), 0, set()
     sources, results = Arena(2**23), Arena(2**23)
     _kernels.pretend_processors(8)
     _kernels.set_quota(0)
     for call in all_calls():
         if "quantize" in call.function:
             continue
-        if call.function in kinds:
-            prepared = s2dq.kernels.prepare(getattr(s2dq, kinds[call.function])(**call.arguments), call.x)
-        else:
-            prepared = s2dq.kernels.prepare(getattr(s2dq, call.function), call.x, **call.arguments)
+        prepared = prepared_of(call)
         size = prepared.x_high - prepared.x_low
         for end, count in (("low", counts[0]), ("high", counts[-1])):
             x, out = sources.place(size, "u1", end), results.place(prepared.nbytes, "u1", end)
@@ -451,15 +442,14 @@ def print_no_memory(folder):
     import numpy as np
 
     import s2dq
+    from guarded import address_space
 
     sys.path.insert(0, folder)
     import cython_user
 
     x = np.broadcast_to(np.int8(0), (1, 2, 2, 2**28 + 1))
     prepared = s2dq.kernels.prepare(s2dq.space_to_depth, x, 2, out_format="NCHW_VECT_C")
-    with open("/proc/self/statm") as file:
-        taken = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (taken + 2**29, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (address_space() + 2**29, resource.RLIM_INFINITY))
     for run, more in ((cython_user.move, (1,)), (cython_user.move_with_gil, (2,))):
         try:
             run(prepared, 0, 0, *more)  # before a byte is read or written, or this would be the end

@@ -588,7 +588,7 @@ def test_out_before_upon_and_behind_a_source(steps):
     rows, columns, channels = [extent * abs(step) for extent, step in zip((4, 6, 3), steps)]
     whole = memory[150 : 150 + rows * columns * channels].reshape(1, rows, columns, channels)
     x = whole[:, :: steps[0], :: steps[1], :: steps[2]]
-    outs = [memory[k : k + x.size].reshape(1, 2, 3, 12) for k in range(0, memory.size - x.size, 1)]
+    outs = [memory[k : k + x.size].reshape(1, 2, 3, 12) for k in range(memory.size - x.size)]
     first = []
     for out in outs:
         memo_of("space_to_depth").clear()
@@ -766,6 +766,7 @@ def ask_for_too_much(name):
     import numpy as np
 
     import s2dq
+    from guarded import address_space
 
     x = np.broadcast_to(np.int8(3), (1 << 13, 1 << 13, 1, 4))
     assert x.strides == (0, 0, 0, 0)
@@ -774,8 +775,7 @@ def ask_for_too_much(name):
         assert (getattr(s2dq, name)(*arguments)[::997] == 3).all()
     for _ in range(3):  # a freed result may be kept for the next one: now that is a smaller one
         getattr(s2dq, name)(x[:1400], *arguments[1:])
-    with open("/proc/self/statm") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
+    used = address_space()
     resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), used + (64 << 20)))
     for _ in range(3):
         try:
@@ -875,24 +875,18 @@ def test_large_results_of_many_threads(rng, shape):
 
 def hold_large_results(shape, count):
     """Print how many results more than before `count` calls are mapped, at most; each result is dropped at once."""
-    import resource
-
     import numpy as np
 
     import s2dq
+    from guarded import address_space
 
     x = np.ones(shape, np.uint8)
-
-    def mapped():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[0]) * resource.getpagesize()
-
     s2dq.space_to_depth(x, 2, num_threads=2)  # threads map memory of their own when they start
-    before = mapped()
+    before = address_space()
     most = []
     for _ in range(count):
         s2dq.space_to_depth(x, 2)
-        most.append((mapped() - before) / x.nbytes)
+        most.append((address_space() - before) / x.nbytes)
     print(max(most))
 
 

@@ -759,12 +759,11 @@ def ask_for_large_programs():
 
     import numpy as np
 
+    from guarded import address_space
     from s2dq import _kernels
 
     def refusal(function, *arguments):
-        with open("/proc/self/statm") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (address_space() + (64 << 20), resource.RLIM_INFINITY))
         try:
             function(*arguments)
         except MemoryError as error:

@@ -11,31 +11,17 @@ import numpy as np
 import pytest
 
 import s2dq
-from guarded import SANITIZED
+from guarded import SANITIZED, address_space
+from prepared import Plan, prepared_of
 from recorded import all_calls, digest, recorded
 from s2dq import _kernels, _threads
 from s2dq.kernels import prepare
-
-
-class Plan(ctypes.Structure):
-    """What kernels.pxd declares."""
-
-    _fields_ = [("version", ctypes.c_int), ("oldest", ctypes.c_int), ("run", ctypes.c_void_p),
-                ("x_low", ctypes.c_int64), ("x_high", ctypes.c_int64), ("out_bytes", ctypes.c_int64)]  # fmt: skip
-
 
 # They hold the GIL, and raise what the call has set.
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi))
 CALLS = [call for call in all_calls() if "quantize" not in call.function]
-OBJECTS = {"preprocess": s2dq.Preprocessor, "postprocess": s2dq.Postprocessor}
-
-
-def prepared_of(call, **keywords):
-    if call.function in OBJECTS:
-        return prepare(OBJECTS[call.function](**call.arguments), call.x, **keywords)
-    return prepare(getattr(s2dq, call.function), call.x, **call.arguments, **keywords)
 
 
 def run(prepared, x, num_threads):
@@ -116,11 +102,6 @@ def test_capsules_keep_their_call(rng):
     assert sys.getrefcount(prepared) == before + 5
     del capsules
     assert sys.getrefcount(prepared) == before
-
-
-def address_space():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * 4096
 
 
 def grows(work, times):

@@ -21,7 +21,7 @@ static s2dq_steps steps;
 static s2dq_network network;
 static s2dq_filling filling;
 static s2dq_lines lines;
-static s2dq_line own[256];          /* of every table */
+static s2dq_line own[256];             /* of every table */
 static uint8_t first, flip, fill[128]; /* bits that are turned before a line and behind it; values to fill with */
 static uint8_t tables[256][256];
 static s2dq_axis loops[S2DQ_TILE_LOOPS];
