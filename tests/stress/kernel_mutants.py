@@ -48,17 +48,17 @@ from typing import NamedTuple
 from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent, told_apart
 
 SUITES = ["worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "operators", "quantized", "preprocess",
-          "postprocess", "memo", "prepared", "plan", "tiles", "isas", "fork_threads", "interrupt", "guard_pages"]
+          "postprocess", "memo", "prepared", "programs", "allocations", "plan", "tiles", "isas", "fork_threads",
+          "interrupt", "guard_pages"]
 TOO_LONG = "tests/test_isas.py::test_operator_suites_on"  # it runs the others again
 EQUIVALENT = Path(__file__).with_name("equivalent_kernel_mutants.txt")
 SECONDS, ITEMS = 6, 3000  # of tests that a mutant is shown, at most
 OTHER_MACHINES = {"neon.h"}
 # Programs in C that try the headers, with rounds, seed and instruction set: traced, then with sanitizers, which notice
-# what is read or written behind an array. And the seconds that one may take.
+# what is read or written behind an array.
 PROGRAMS = [("boxes 20000 1 portable", False), ("boxes 20000 1 avx2", False), ("boxes 20000 1 avx512vbmi", False),
             ("tiles 8000 1 avx2", False), ("tiles 8000 1 avx512vbmi", False), ("boxes 3000 2 all", True),
             ("tiles 2000 2 avx2", True), ("tiles 2000 2 avx512vbmi", True)]  # fmt: skip
-PATIENCE = 20
 # What a parser of C takes for types or stray words; blanks do not move what follows.
 ATTRIBUTES = re.compile(rb"\bS2DQ_(?:AVX2|512|STEP|NEON)(?:_INLINE)?\b|\bS2DQ_(?:EVERYWHERE|RESTRICT|THREAD_LOCAL)\b")
 SWAPS = {
@@ -532,13 +532,15 @@ def run_programs(kernels, chosen, results, jobs, end, save):
         command = [str(build(name, sanitized)), *arguments, f"{kernels.folder}/tests/recorded_{name}.txt"]
         reached = kernels.folder / f"{name}.reached"
         reached.unlink(missing_ok=True)
+        began = time.monotonic()
         subprocess.run(command, env={**os.environ, "S2DQ_REACHED": str(reached)}, check=True, stdout=subprocess.DEVNULL)
+        patience = 10 + 4 * (time.monotonic() - began)
         hits = reached.read_bytes()
         shown = [k for k in headers if hits[k] and k not in kernels.refused
                  and not found(k)[0] and label not in found(k)[1]]
         random.Random(0).shuffle(shown)
         with ThreadPoolExecutor(jobs) as pool:
-            verdicts = pool.map(functools.partial(run_program, command, end), shown)
+            verdicts = pool.map(functools.partial(run_program, command, patience, end), shown)
             for at, (k, verdict) in enumerate(zip(shown, verdicts)):
                 if verdict is not None:
                     results[mutant_key(kernels.mutants[k])] = [verdict, [*found(k)[1], label]]
@@ -547,13 +549,13 @@ def run_programs(kernels, chosen, results, jobs, end, save):
         print(f"{label}: {len(shown)} reached, {sum(not found(k)[0] for k in headers)} left", flush=True)
 
 
-def run_program(command, end, k):
+def run_program(command, patience, end, k):
     """How a program ends with mutant `k`: "" if it noticed nothing, None where there was no time left."""
     if time.monotonic() > end:
         return None
     try:
         code = subprocess.run(command, env={**os.environ, "S2DQ_MUTANT": str(k)}, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, timeout=PATIENCE).returncode
+                              stderr=subprocess.DEVNULL, timeout=patience).returncode
     except subprocess.TimeoutExpired:
         return "late"
     return "crashed" if code < 0 else "failed" if code else ""

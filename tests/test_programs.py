@@ -1,0 +1,210 @@
+"""Plans told in other words: the driver runs any program, not only those that the planner makes.
+
+Axes of boxes become axes of rows, and the other way round; axes are cut in two, turn round, change places, or are
+joined by some of a single turn; boxes of a row get segments of their own. None of it changes what goes where.
+"""
+
+import numpy as np
+import pytest
+
+import recorded_plans
+from recorded import Call, all_calls, digest, recorded
+from recorded import run as result_of
+from s2dq import _plan, operators
+from s2dq._plan import F, X, Y
+from s2dq._tiles import Axis
+
+CALLS = [call for call in all_calls() if "quantize" not in call.function]
+PARTS = 8
+
+
+def has_back(axis):
+    return bool(axis.src_back or axis.dst_back)
+
+
+def parts_of(axis, draw):
+    """The axis, or two that turn as often."""
+    sizes = [size for size in range(2, min(axis.extent, 70)) if axis.extent % size == 0]
+    if not sizes or has_back(axis) or draw.random() < 0.5:
+        return [axis]
+    size = int(draw.choice(sizes))
+    outer = Axis(axis.extent // size, axis.src * size, axis.dst * size, axis.tab * size)
+    return [outer, axis._replace(extent=size)]
+
+
+def single_turn(draw, src_back=0, dst_back=0):
+    """An axis whose steps are never made; its last turn is its first, and goes back."""
+    src, dst = (int(step) for step in draw.integers(-999, 999, 2))
+    return Axis(1, src, dst, 256, src_back, dst_back)
+
+
+def retold_axes(axes, draw):
+    axes = [part for axis in axes for part in parts_of(axis, draw)]
+    for _ in range(draw.integers(0, 3)):
+        axes.insert(int(draw.integers(0, len(axes) + 1)), single_turn(draw))
+    return axes
+
+
+def retold_box(box, draw):
+    """Where the last axis means more than turns, it stays the last."""
+    if box.lookup == "stage":
+        return box
+    last = 1 if box.stream or box.lanes else 0
+    outer, inner = box.axes[:len(box.axes) - last], box.axes[len(box.axes) - last:]
+    axes = retold_axes(outer, draw)
+    if box.tile and draw.random() < 0.3:
+        back = [int(draw.integers(1, 99)) for _ in range(2)]
+        axes.insert(int(draw.integers(0, len(axes) + 1)), single_turn(draw, *back))
+        box = box._replace(src_offset=box.src_offset + back[0], dst_offset=box.dst_offset + back[1])
+    return box._replace(axes=(*axes, *inner))
+
+
+def moved_to_rows(rows, box, draw):
+    """Some of the outer axes of a box, as axes of rows; or the other way round."""
+    if box.lookup == "stage":
+        return rows, box
+    most = len(box.axes) - (1 if box.stream or box.lanes else 0)
+    most = next((k for k in range(most) if has_back(box.axes[k])), most)
+    if draw.random() < 0.5:
+        count = int(draw.integers(0, most + 1))
+        return (*rows, *box.axes[:count]), box._replace(axes=box.axes[count:])
+    count = int(draw.integers(0, len(rows) + 1))
+    return rows[:len(rows) - count], box._replace(axes=(*rows[len(rows) - count:], *box.axes))
+
+
+def turned(rows, boxes, k):
+    """The rows of an axis, from the last to the first."""
+    axis = rows[k]
+    src, dst, tab = ((axis.extent - 1) * step for step in (axis.src, axis.dst, axis.tab))
+    boxes = [
+        box._replace(
+            src_offset=box.src_offset + (src if box.source == X or len(boxes) == 1 else 0),
+            dst_offset=box.dst_offset + (dst if box.target == Y else 0),
+            tab_offset=box.tab_offset + tab,
+        )
+        for box in boxes
+    ]
+    rows[k] = Axis(axis.extent, -axis.src, -axis.dst, -axis.tab)
+    return rows, boxes
+
+
+def retold_segment(segment, draw):
+    rows, boxes = segment.rows, segment.boxes
+    if len(boxes) > 1 and all((box.source, box.target) in ((X, Y), (F, Y)) for box in boxes) and draw.random() < 0.5:
+        for box in boxes:  # fill values have no rows
+            own = [axis._replace(src=0 if box.source == F else axis.src, tab=0) for axis in rows]
+            yield from retold_segment(_plan.Segment(tuple(own), (box,)), draw)
+        return
+    boxes = [retold_box(box, draw) for box in boxes]
+    if len(boxes) == 1:
+        rows, box = moved_to_rows(rows, boxes[0], draw)
+        boxes = [box]
+    rows = retold_axes(rows, draw)
+    if len(boxes) > 1:
+        rows = [axis._replace(tab=0) for axis in rows]
+    draw.shuffle(rows)
+    rows = [Axis(*map(int, axis)) for axis in rows]
+    for k in range(len(rows) - 1):  # the last one is a loop of kernels, which write forwards
+        if draw.random() < 0.3:
+            rows, boxes = turned(rows, boxes, k)
+    yield _plan.Segment(tuple(rows), tuple(boxes))
+
+
+def retold(plan, draw):
+    segments = [part for segment in plan.segments for part in retold_segment(segment, draw)]
+    return plan._replace(segments=tuple(segments[k] for k in draw.permutation(len(segments))))
+
+
+class Retelling:
+    """What becomes of plans: `draw` is of no use where they stay as they are."""
+
+    def __init__(self, draw):
+        self.draw = draw
+        self.last = ()
+
+    def result_of(self, call, draw, num_threads=1):
+        """A call, planned anew."""
+        self.draw = draw
+        forget()
+        return result_of(call, num_threads)
+
+    def planner(self, make):
+        def planned(problem, *, tiles):
+            plan = make(problem, tiles=tiles)
+            self.last = plan, plan if self.draw is None else retold(plan, self.draw)
+            return self.last[1]
+
+        return planned
+
+    def __str__(self):
+        return "\n".join(map(str, self.last))
+
+
+def forget():
+    for name in operators.__all__:
+        getattr(operators, f"_{name}").clear()
+    operators.program_of.cache_clear()
+
+
+@pytest.fixture
+def retelling(monkeypatch):
+    retelling = Retelling(None)
+    monkeypatch.setattr(operators, "plan_depth", retelling.planner(_plan.plan_depth))
+    monkeypatch.setattr(operators, "plan_batch", retelling.planner(_plan.plan_batch))
+    yield retelling
+    forget()
+
+
+def in_memory(x, draw):
+    """The same values, some axes backwards."""
+    back = tuple(slice(None, None, -1 if draw.random() < 0.3 else 1) for _ in x.shape)
+    return np.ascontiguousarray(x[back])[back]
+
+
+@pytest.mark.thread_unsafe(reason="changes how plans are made")
+@pytest.mark.parametrize("streams", [False, True], ids=["in the caches", "past the caches"])
+@pytest.mark.parametrize("part", range(PARTS))
+def test_recorded_calls_told_in_other_words(monkeypatch, retelling, rng, streams, part):
+    if streams:  # as if results were large
+        monkeypatch.setattr(_plan, "_STREAM_BYTES", ((0, 256),))
+    right = recorded()
+    for call in CALLS[part::PARTS]:
+        for num_threads in (1, 2):
+            x = in_memory(call.x, rng)
+            found = digest(retelling.result_of(call._replace(x=x), rng, num_threads))
+            assert found == right[call.name], f"{call.name}, {x.strides}\n{retelling}"
+
+
+@pytest.mark.thread_unsafe(reason="changes how plans are made")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_drawn_calls_told_in_other_words(retelling, rng, part):
+    calls = [Call(*call) for call in recorded_plans.named_calls() if call[0].startswith("drawn")]
+    for call in (call for call in calls[part::PARTS] if call.x.nbytes < 1 << 18):
+        if call.x.dtype.kind == "f":
+            call.x[...] = rng.integers(-999, 999, call.x.shape) / 8
+        else:
+            call.x[...] = rng.integers(0, 256, (*call.x.shape, call.x.itemsize), np.uint8).view(call.x.dtype)[..., 0]
+        plain = retelling.result_of(call, None)
+        assert retelling.last[0] == retelling.last[1]
+        found = retelling.result_of(call, rng)
+        np.testing.assert_array_equal(found.view(np.uint8), plain.view(np.uint8), f"{call.name}\n{retelling}")
+
+
+@pytest.mark.thread_unsafe(reason="changes how plans are made")
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_tables_by_channel_told_in_other_words(retelling, rng, num_threads):
+    """Tasks begin at any row, and so at any table: their number does not divide what is written."""
+    call = next(call for call in CALLS if call.name == "preprocess table, large")
+    call = call._replace(x=call.x[:, :514, :510])
+    plain = retelling.result_of(call, None)
+    for _ in range(40):
+        np.testing.assert_array_equal(retelling.result_of(call, rng, num_threads), plain, str(retelling))
+
+
+@pytest.mark.thread_unsafe(reason="changes how plans are made")
+def test_other_words_are_other_programs(retelling, rng):
+    told = []
+    for call in CALLS[::9]:
+        retelling.result_of(call, rng)
+        told.append(retelling.last[0] != retelling.last[1])
+    assert sum(told) > len(told) // 2
