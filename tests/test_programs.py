@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import recorded_plans
+import s2dq
 from recorded import Call, all_calls, digest, recorded
 from recorded import run as result_of
-from s2dq import _plan, operators
+from s2dq import _kernels, _plan, operators, reference
 from s2dq._plan import F, X, Y
 from s2dq._tiles import Axis
 
@@ -199,6 +200,43 @@ def test_tables_by_channel_told_in_other_words(retelling, rng, num_threads):
     plain = retelling.result_of(call, None)
     for _ in range(40):
         np.testing.assert_array_equal(retelling.result_of(call, rng, num_threads), plain, str(retelling))
+
+
+def placed(shape, dtype, offset):
+    """Poisoned memory so many bytes behind the start of a line."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.full(size + 128, 0xA5, np.uint8)
+    start = -memory.ctypes.data % 64 + offset
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+@pytest.mark.skipif(not (_kernels.tile_means() or [0, False])[1], reason="no streams on this instruction set")
+@pytest.mark.thread_unsafe(reason="changes how plans are made")
+@pytest.mark.parametrize("to_depth", [True, False])
+def test_streams_told_in_other_words(monkeypatch, retelling, rng, to_depth):
+    """Some have a whole line for each index; into results that begin at a line, and into others."""
+    monkeypatch.setattr(_plan, "_STREAM_BYTES", ((0, 256),))
+    name = "space_to_depth" if to_depth else "depth_to_space"
+    seen = set()
+    for k in range(160):
+        dtype = rng.choice(["i1", "i2", "i4", "f8"])
+        source, target = ("NHWC", "NCHW")[k % 2], ("NHWC", "NCHW", "NCHW_VECT_C")[k % 3]
+        channels, block = 4 * int(rng.choice([1, 2, 3, 8, 16])), int(rng.choice([1, 2]))
+        size = int(rng.choice([16, 32, 33, 48]))
+        shape = (1, size, 2 * size, channels) if source == "NHWC" else (1, channels, size, 2 * size)
+        if to_depth and size % block:
+            continue
+        x = rng.integers(-99, 99, shape).astype(dtype)
+        arguments = {"block_size": block, "data_format": source, "out_format": target,
+                     "vect": int(rng.choice([4, 32]))}  # fmt: skip
+        right = getattr(reference, name)(x, **arguments)
+        retelling.draw = rng if k % 5 else None
+        forget()
+        out = placed(right.shape, x.dtype, 0 if k % 4 else 8 * int(rng.integers(1, 8)))
+        getattr(s2dq, name)(x, **arguments, out=out, num_threads=1)
+        np.testing.assert_array_equal(out, right, f"{name}, {x.shape}, {arguments}\n{retelling}")
+        seen |= {box.stream for segment in retelling.last[1].segments for box in segment.boxes}
+    assert {_plan.SEQUENCE, 1, 2, 4} <= seen
 
 
 @pytest.mark.thread_unsafe(reason="changes how plans are made")

@@ -48,11 +48,11 @@ from typing import NamedTuple
 from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent, told_apart
 
 SUITES = ["worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "operators", "quantized", "preprocess",
-          "postprocess", "memo", "prepared", "programs", "allocations", "plan", "tiles", "isas", "fork_threads",
-          "interrupt", "guard_pages"]
+          "postprocess", "memo", "prepared", "programs", "allocations", "plan", "recorded_plans", "tiles", "isas",
+          "fork_threads", "process", "interrupt", "guard_pages"]
 TOO_LONG = "tests/test_isas.py::test_operator_suites_on"  # it runs the others again
 EQUIVALENT = Path(__file__).with_name("equivalent_kernel_mutants.txt")
-SECONDS, ITEMS = 6, 3000  # of tests that a mutant is shown, at most
+ITEMS = 3000  # tests that a mutant is shown, at most
 OTHER_MACHINES = {"neon.h"}
 # Programs in C that try the headers, with rounds, seed and instruction set: traced, then with sanitizers, which notice
 # what is read or written behind an array.
@@ -564,9 +564,10 @@ def run_program(command, patience, end, k):
 class Session:
     """A plugin of pytest that runs tests once for each mutant, each time in a fork."""
 
-    def __init__(self, built, wanted, results, report, jobs, end):
-        self.built, self.wanted = built, wanted  # how many mutants there are, and which are to run
-        self.results, self.report, self.jobs, self.end = results, report, jobs, end
+    def __init__(self, task, results, report):
+        self.built, self.wanted = task["built"], task["mutants"]  # how many mutants there are, and which are to run
+        self.seconds, self.jobs, self.end = task["seconds"], task["jobs"], time.monotonic() + task["left"]
+        self.results, self.report = results, report
 
     def pytest_runtestloop(self, session):
         from s2dq import _kernels
@@ -589,7 +590,7 @@ class Session:
                 break
             chosen, total = [], 0.0
             for seconds, place in self.spread(shown[k]):
-                if len(chosen) == ITEMS or total > SECONDS:
+                if len(chosen) == ITEMS or total > self.seconds:
                     break
                 chosen.append(place)
                 total += seconds
@@ -597,7 +598,7 @@ class Session:
                 continue
             while len(children) >= self.jobs:
                 self.wait(children)
-            children[self.start(k, chosen)] = k, time.monotonic() + 20 + 10 * total
+            children[self.start(k, chosen)] = k, time.monotonic() + 20 + 4 * total
         while children:
             self.wait(children)
         return True
@@ -677,7 +678,7 @@ class Session:
                         os.waitpid(child, 0)
                     del children[child]
                     self.results[k] = verdict
-                    if len(self.results) % 50 == 0:
+                    if len(self.results) % 10 == 0:
                         self.report.write_text(json.dumps(self.results))
                     return
             time.sleep(0.002)
@@ -690,7 +691,7 @@ def run_session(args):
     task = json.loads(args.session.read_text())
     results = {}
     report = args.session.with_suffix(".results")
-    plugin = Session(task["built"], task["mutants"], results, report, task["jobs"], time.monotonic() + task["seconds"])
+    plugin = Session(task, results, report)
     files = [f"tests/test_{name}.py" for name in task["suites"]]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", f"--deselect={TOO_LONG}"]
     pytest.main([*options, *files], plugins=[plugin])
@@ -712,6 +713,7 @@ def parse_args():
                         help="of N parts of all the K-th, the same ones on every machine")
     parser.add_argument("--seed", type=int, default=20250301)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=6, help="of tests that a mutant is shown, at most")
     parser.add_argument("--minutes", type=float, default=1e6)
     parser.add_argument("--list", action="store_true", help="print the mutants and end")
     parser.add_argument("--session", type=Path, help=argparse.SUPPRESS)
@@ -757,8 +759,9 @@ def main():
             continue
         random.Random(args.seed).shuffle(left)  # a part of them is a sample
         task = folder / f"session-{isa}.json"
-        task.write_text(json.dumps({"built": len(kernels.mutants), "mutants": left, "jobs": args.jobs,
-                                    "suites": args.suites, "seconds": end - time.monotonic()}))  # fmt: skip
+        task.write_text(json.dumps({
+            "built": len(kernels.mutants), "mutants": left, "jobs": args.jobs, "suites": args.suites,
+            "seconds": args.seconds, "left": end - time.monotonic()}))  # fmt: skip
         paths = f"{folder / 'checkout'}{os.pathsep}{Path(__file__).resolve().parent}"
         environment = {**os.environ, "PYTHONPATH": paths, "S2DQ_ISA": isa, "CI": "true"}
         environment.pop("S2DQ_TEST_REPORT", None)
