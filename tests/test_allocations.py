@@ -1,4 +1,4 @@
-"""Memory that the system does not give: from any allocation of the extension on, and it is MemoryError."""
+"""What the system refuses: memory, from any allocation of the extension on, which is MemoryError; fork handlers."""
 
 import os
 import platform
@@ -102,3 +102,20 @@ def fail_each(kind):
 def test_no_allocation_that_fails_is_worse_than_a_memory_error(allocator, kind):
     met, refused = map(int, run_child(fail_each, kind, env={"LD_PRELOAD": allocator}).split())
     assert met > 0 and refused == met
+
+
+def import_refused():
+    try:
+        import s2dq
+    except ImportError as error:
+        print(error)
+    else:
+        print(s2dq.__name__)
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer has an allocator of its own")
+@pytest.mark.parametrize(("refused", "told"), [("", "s2dq"), ("1", "s2dq: pthread_atfork refused the fork handlers")])
+def test_import_without_fork_handlers(allocator, refused, told):
+    """Children of a fork would hang: there is no s2dq without handlers."""
+    env = {"LD_PRELOAD": allocator, **({"FAILING_ATFORK": refused} if refused else {})}
+    assert run_child(import_refused, env=env).strip() == told

@@ -10,11 +10,13 @@ import sys
 import numpy as np
 import pytest
 
+import recorded_plans
 import s2dq
-from guarded import SANITIZED, address_space
+from guarded import SANITIZED, run_child
 from prepared import Plan, prepared_of
 from recorded import all_calls, digest, recorded
-from s2dq import _kernels, _threads
+from s2dq import _kernels, _lookup, _threads
+from s2dq._plan import Means, plan_depth
 from s2dq.kernels import prepare
 
 # They hold the GIL, and raise what the call has set.
@@ -84,6 +86,18 @@ def test_number_of_threads(most, rng, given, wanted, team):
     assert _kernels.last_team_size() == min(team, most)
 
 
+@pytest.mark.thread_unsafe(reason="sets the number of threads")
+def test_small_calls_have_no_team(most):
+    large, small = np.zeros((1, 1024, 1024, 4), np.int8), np.zeros((1, 4, 4, 3), np.int8)
+    prepared = prepare(s2dq.space_to_depth, small, 2)
+    for call in (lambda: run(prepared, small, 2), lambda: s2dq.space_to_depth(small, 2, num_threads=2),
+                 lambda: s2dq.quantize(np.zeros(3, np.float32), 1.0, 0, num_threads=2)):  # fmt: skip
+        s2dq.space_to_depth(large, 2, num_threads=2)
+        assert _kernels.last_team_size() == most
+        call()
+        assert _kernels.last_team_size() == 1
+
+
 @pytest.mark.parametrize(("shape", "arguments"), [
     ((1, 0, 2, 1), {"paddings": [[2, 0], [0, 2]], "pad_value": 7}),  # nothing but fill
     ((0, 4, 4, 1), {}), ((1, 4, 4, 0), {})])  # fmt: skip
@@ -104,30 +118,48 @@ def test_capsules_keep_their_call(rng):
     assert sys.getrefcount(prepared) == before
 
 
-def grows(work, times):
+def print_growth(maker, times, arguments):
     """Bytes by which the address space is larger behind so many turns more."""
+    import gc
+
+    import test_prepared
+    from guarded import address_space
+
+    work = getattr(test_prepared, maker)(*arguments)
     for _ in range(times // 4):
         work()
     gc.collect()
     before = address_space()
     for _ in range(times):
         work()
-    return address_space() - before
+    print(address_space() - before)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-@pytest.mark.skipif(SANITIZED, reason="a sanitizer holds back memory that was freed")
-@pytest.mark.thread_unsafe(reason="counts memory that other threads take too")
-def test_runs_give_their_memory_back(rng):
-    x = rng.integers(-128, 128, (1, 64, 512, 9), np.int8)
-    prepared = prepare(s2dq.space_to_depth, x, 2, out_format="NCHW_VECT_C")  # with scratch rows
-    assert grows(lambda: run(prepared, x, 1), 200) < 1 << 20
+def growth(maker, times, *arguments):
+    """In a process of its own: what others have freed would hide what is lost."""
+    return int(run_child(print_growth, maker.__name__, times, arguments))
+
+
+def call_with_scratch():
+    x = np.arange(64 * 512 * 9, dtype=np.int8).reshape(1, 64, 512, 9)
+    prepared = prepare(s2dq.space_to_depth, x, 2, out_format="NCHW_VECT_C")
+    return lambda: run(prepared, x, 1)
+
+
+def long_program(is_prepared, segments, scratch):
+    copy = [0, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]  # one byte, from the start of X to that of Y
+    program = _kernels.Program(np.array([segments, scratch, *copy * segments], np.int64))
+    x, out, fill = np.zeros(1, np.int8), np.zeros(1, np.int8), bytes(64)
+    prepared = _kernels.PreparedCall(x, out, program, fill, None, 1)
+    if is_prepared:
+        return lambda: run(prepared, x, 1)
+    return lambda: _kernels.run(program, x, out, fill, None, 1)
 
 
 AXIS = [2, 1, 1, 0, 0, 0]
 
 
-def table_of(kind, count=2000):
+def table_of(kind, count=8000):
     """A table of `count` parts, none of which moves anything that counts."""
     box = [0, 1, 0, 0, 1, 0, 0, 0, 0, 0]
     if kind == "segments":
@@ -137,22 +169,54 @@ def table_of(kind, count=2000):
     return [1, 0, 0, 1, *box[:9], count, *AXIS * count, 0]
 
 
+def new_programs(kind):
+    table = np.array(table_of(kind), np.int64)
+    return lambda: _kernels.Program(table)
+
+
+def new_lookups():
+    program = _kernels.Program(np.array(table_of("boxes"), np.int64))
+    lookup = _lookup.lookup_of(np.arange(256, dtype=np.uint8)[np.newaxis])
+    return lambda: _kernels.Lookups(program, bytes(64), *lookup)
+
+
+def new_tiles():
+    """Of a preprocessor: every instruction set but the portable one has some for it."""
+    means = _kernels.tile_means()
+    settings = {"scale": 0.5, "pad_value": (1, 2, 3), "size": 8, "block_size": 2}
+    problem = recorded_plans.problem_of("preprocess", np.zeros((1, 8, 8, 3), np.uint8), settings)
+    plan = plan_depth(problem, tiles=None if means is None else Means(*means))
+    table = np.array(plan.encode(), np.int64)
+    return lambda: _kernels.Program(table)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer holds back memory that was freed")
-@pytest.mark.thread_unsafe(reason="counts memory that other threads take too")
-@pytest.mark.parametrize("kind", ["segments", "boxes", "axes", "plan"])
-def test_programs_give_their_memory_back(kind):
-    """And have room for all that a table can hold."""
-    if kind == "plan":
-        x, frames = np.zeros((1, 64, 64, 64), np.int8), np.zeros((1, 8, 8, 3), np.uint8)
+@pytest.mark.parametrize(("maker", "times", "arguments"), [
+    (call_with_scratch, 200, ()),
+    (long_program, 100, (False, 20_000, 1)),
+    (long_program, 100, (False, 1, 1 << 20)),
+    (long_program, 100, (True, 20_000, 1)),
+    (long_program, 100, (True, 1, 1 << 20)),
+    *((new_programs, 100, (kind,)) for kind in ("segments", "boxes", "axes")),
+    (new_lookups, 100, ()),
+    (new_tiles, 20_000, ()),
+])  # fmt: skip
+def test_memory_is_given_back(maker, times, arguments):
+    """Of programs, which have room for all that a table can hold, and of their runs."""
+    assert growth(maker, times, *arguments) < 1 << 20
 
-        def make():
-            s2dq.operators.program_of.cache_clear()
-            prepare(s2dq.space_to_depth, x, 1, data_format="NCHW", out_format="NHWC")
-            prepare(s2dq.Preprocessor(scale=0.5, pad_value=(1, 2, 3), size=8, block_size=2), frames)
-    else:
-        table = np.array(table_of(kind), np.int64)
 
-        def make():
-            _kernels.Program(table)
-    assert grows(make, 100) < 1 << 20
+@pytest.mark.thread_unsafe(reason="empties a cache")
+def test_tables_are_kept_as_long_as_the_call():
+    """Whoever made them is gone, and what they lay in would be somebody else's."""
+    right = recorded()
+    calls = [call for call in CALLS if call.function == "preprocess"]
+    for call in calls:
+        prepared = prepared_of(call)
+        _lookup._best.cache_clear()
+        gc.collect()
+        others = [np.full(size, 0x77, np.uint8) for size in range(32, 1057, 32) for _ in range(40)]
+        assert digest(run(prepared, call.x, 1)) == right[call.name], call.name
+        del others
+    assert len(calls) > 8

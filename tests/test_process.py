@@ -133,6 +133,20 @@ def test_control_groups_grant_cpus(tmp_path, files, groups, granted):
     assert _threads._cgroup_quota(root, process) == granted
 
 
+def print_limits():
+    import s2dq
+    from s2dq import _kernels
+
+    for quota in (0, 1, 2, 3, 0):
+        _kernels.set_quota(quota)
+        print(s2dq.get_num_threads())
+
+
+def test_teams_are_no_larger_than_the_cpus_that_are_granted():
+    most, *granted, again = map(int, run_child(print_limits).split())
+    assert granted == [min(most, quota) for quota in (1, 2, 3)] and again == most
+
+
 # ------------------------------------------------------------------------------------------------ refused threads
 
 

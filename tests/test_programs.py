@@ -39,6 +39,13 @@ def single_turn(draw, src_back=0, dst_back=0):
     return Axis(1, src, dst, 256, src_back, dst_back)
 
 
+def once_more(axis, draw):
+    """The axis, or one whose last turn does again what the one before did."""
+    if has_back(axis) or draw.random() < 0.7:
+        return axis
+    return axis._replace(extent=axis.extent + 1, src_back=axis.src, dst_back=axis.dst)
+
+
 def retold_axes(axes, draw):
     axes = [part for axis in axes for part in parts_of(axis, draw)]
     for _ in range(draw.integers(0, 3)):
@@ -53,6 +60,8 @@ def retold_box(box, draw):
     last = 1 if box.stream or box.lanes else 0
     outer, inner = box.axes[:len(box.axes) - last], box.axes[len(box.axes) - last:]
     axes = retold_axes(outer, draw)
+    if box.tile:
+        axes = [once_more(axis, draw) for axis in axes]
     if box.tile and draw.random() < 0.3:
         back = [int(draw.integers(1, 99)) for _ in range(2)]
         axes.insert(int(draw.integers(0, len(axes) + 1)), single_turn(draw, *back))
@@ -64,7 +73,7 @@ def moved_to_rows(rows, box, draw):
     """Some of the outer axes of a box, as axes of rows; or the other way round."""
     if box.lookup == "stage":
         return rows, box
-    most = len(box.axes) - (1 if box.stream or box.lanes else 0)
+    most = max(0, len(box.axes) - (1 if box.stream or box.lanes else 0))
     most = next((k for k in range(most) if has_back(box.axes[k])), most)
     if draw.random() < 0.5:
         count = int(draw.integers(0, most + 1))
@@ -214,7 +223,7 @@ def placed(shape, dtype, offset):
 @pytest.mark.thread_unsafe(reason="changes how plans are made")
 @pytest.mark.parametrize("to_depth", [True, False])
 def test_streams_told_in_other_words(monkeypatch, retelling, rng, to_depth):
-    """Some have a whole line for each index; into results that begin at a line, and into others."""
+    """Every tenth has a whole line for each index; into results that begin at a line, and into others."""
     monkeypatch.setattr(_plan, "_STREAM_BYTES", ((0, 256),))
     name = "space_to_depth" if to_depth else "depth_to_space"
     seen = set()
@@ -223,6 +232,9 @@ def test_streams_told_in_other_words(monkeypatch, retelling, rng, to_depth):
         source, target = ("NHWC", "NCHW")[k % 2], ("NHWC", "NCHW", "NCHW_VECT_C")[k % 3]
         channels, block = 4 * int(rng.choice([1, 2, 3, 8, 16])), int(rng.choice([1, 2]))
         size = int(rng.choice([16, 32, 33, 48]))
+        if k % 10 == 3:
+            source, target, block = "NCHW", "NCHW", 2
+            dtype, channels, size = ("f8", 8, 16) if to_depth else ("i1", 32, 32)
         shape = (1, size, 2 * size, channels) if source == "NHWC" else (1, channels, size, 2 * size)
         if to_depth and size % block:
             continue
@@ -236,7 +248,7 @@ def test_streams_told_in_other_words(monkeypatch, retelling, rng, to_depth):
         getattr(s2dq, name)(x, **arguments, out=out, num_threads=1)
         np.testing.assert_array_equal(out, right, f"{name}, {x.shape}, {arguments}\n{retelling}")
         seen |= {box.stream for segment in retelling.last[1].segments for box in segment.boxes}
-    assert {_plan.SEQUENCE, 1, 2, 4} <= seen
+    assert {_plan.SEQUENCE, 1} <= seen and len(seen) > 5
 
 
 @pytest.mark.thread_unsafe(reason="changes how plans are made")

@@ -231,6 +231,26 @@ def test_any_memory_of_values(rng, dtype):
             np.testing.assert_array_equal(kept.values, s2dq.requantize(plain, 0.5, 9).values)
 
 
+@pytest.mark.parametrize("size", [2, 3000], ids=["small", "large"])
+def test_short_axes_in_any_order_and_direction(rng, size):
+    """Some follow one another in memory, some have one index, some have two."""
+    for _ in range(120):
+        shape = tuple(int(extent) for extent in rng.integers(1, 4, rng.integers(2, 6)))
+        shape = (*shape, size)[:: rng.choice([-1, 1])]
+        order = rng.permutation(len(shape))
+        memory = (rng.standard_normal([shape[k] for k in order]) * 50).astype(rng.choice(FLOATS))
+        turn = tuple(slice(None, None, int(rng.choice([-1, 1, 1]))) for _ in shape)
+        x = memory.transpose(np.argsort(order))[turn]
+        assert x.shape == shape
+        if rng.random() < 0.3:  # an axis of one index, seen many times
+            k = int(rng.integers(0, len(shape)))
+            x = np.broadcast_to(x.take([0], k), shape)
+        q = s2dq.quantize(x, 0.7, 3, "int16")
+        assert q == s2dq.quantize(x.copy(), 0.7, 3, "int16"), (shape, x.strides)
+        values = q.values.transpose(order).copy().transpose(np.argsort(order))
+        same(QuantizedTensor(values, 0.7, 3).dequantize(), q.dequantize())
+
+
 @pytest.mark.parametrize("out_dtype", [">f2", "<f2", ">f4", "<f4", ">f8", "<f8"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dequantize_into_every_float(rng, dtype, out_dtype):
@@ -1221,11 +1241,14 @@ def parameters_of(count):
         (SINGLES, SINGLES.copy(), None, None, ONE, "the result does not go with its source"),
         (SINGLES, SINGLES.copy(), parameters_of(1), None, ONE, "not from or to float32 here"),
         (BYTES, SINGLES.astype(np.complex64), parameters_of(1), None, ONE, "not from or to complex64 here"),
+        (SINGLES.astype(np.int64), SINGLES.copy(), parameters_of(1), None, ONE, "not from or to int64 here"),
+        (SINGLES, SINGLES.astype(np.int64), None, parameters_of(1), ONE, "not from or to int64 here"),
         (BYTES, SINGLES[:5].copy(), parameters_of(1), None, ONE, "the result does not go with its source"),
         (BYTES, np.zeros(12, np.float32)[::2], parameters_of(1), None, ONE, "the result does not go with its source"),
         (BYTES, SINGLES.copy(), parameters_of(1), None, (0, 6, 1), "no parameters lie like this"),
         (BYTES, SINGLES.copy(), parameters_of(1), None, (1, 0, 1), "no parameters lie like this"),
         (BYTES, SINGLES.copy(), parameters_of(1), None, (1, 6, -1), "no parameters lie like this"),
+        (BYTES, SINGLES.copy(), parameters_of(1), None, (1, 6, 0), "no parameters lie like this"),
         (BYTES, SINGLES.copy(), parameters_of(2), None, ONE, "too many or too few parameters of the source"),
         (BYTES, SINGLES.copy(), parameters_of(2), None, (3, 2, 1), "too many or too few parameters of the source"),
         (SINGLES, BYTES.copy(), None, parameters_of(2), ONE, "too many or too few parameters of the result"),
