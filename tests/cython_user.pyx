@@ -40,6 +40,44 @@ def move_each(prepared, uintptr_t x, int64_t step, uintptr_t out, int64_t count,
         run(plan, <const void *>(x + k * step), <void *>(out + k * plan.out_bytes), 1)
 
 
+cdef extern from * nogil:
+    """
+    #ifdef _WIN32
+    static int in_new_thread(void *(*work)(void *), void *given) { (void)work; (void)given; return -1; }
+    #else
+    #include <pthread.h>
+    static int in_new_thread(void *(*work)(void *), void *given)
+    {
+        pthread_t thread;
+        return pthread_create(&thread, NULL, work, given) || pthread_join(thread, NULL);
+    }
+    #endif
+    """
+    int in_new_thread(void *(*work)(void *) noexcept, void *given) noexcept
+
+
+cdef struct Work:
+    const Plan *plan
+    const void *x
+    void *out
+    int num_threads, status
+
+
+cdef void *run_work(void *given) noexcept nogil:
+    cdef Work *work = <Work *>given
+    work.status = work.plan.run(work.plan, work.x, work.out, work.num_threads)
+    return NULL
+
+
+def status_in_new_thread(prepared, uintptr_t x, uintptr_t out, int num_threads):
+    """Of a run in a thread that Python does not know."""
+    cdef Work work = Work(plan_of(prepared), <const void *>x, <void *>out, num_threads, -9)
+    cdef int refused
+    with nogil:
+        refused = in_new_thread(run_work, &work)
+    return None if refused else work.status
+
+
 cdef class Progress:
     """Runs that one thread does, and another one counts."""
 

@@ -272,13 +272,26 @@ def test_many_python_threads_run_one_plan(user, rng, num_threads):
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_parallel_loop_of_the_users_own(user, rng, threads):
     """Frames `step` bytes apart, small and large ones."""
-    for shape, arguments in (((8, 8, 3), {}), ((128, 256, 4), {}),
-                             ((60, 90, 9), {"out_format": "NCHW_VECT_C", "vect": 32})):
+    words = {"out_format": "NCHW_VECT_C", "vect": 32}
+    for shape, block, arguments in (((8, 8, 3), 2, {}), ((128, 256, 4), 2, {}), ((60, 90, 9), 2, words),
+                                    ((60, 90, 48), 5, words)):  # fmt: skip
         frames = rng.integers(0, 256, (33, *shape), np.uint8)[::2]
-        prepared = prepare(s2dq.space_to_depth, frames[:1], 2, **arguments)
+        prepared = prepare(s2dq.space_to_depth, frames[:1], block, **arguments)
         tensors = np.full((len(frames), *prepared.shape[1:]), 0xA5, np.uint8)
         user.move_each(prepared, frames.ctypes.data, frames.strides[0], tensors.ctypes.data, len(frames), threads)
-        np.testing.assert_array_equal(tensors, s2dq.space_to_depth(frames, 2, **arguments), strict=True)
+        np.testing.assert_array_equal(tensors, s2dq.space_to_depth(frames, block, **arguments), strict=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX threads")
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_threads_that_python_does_not_know(user, rng, num_threads):
+    """They cannot have the GIL, which a team needs: they run alone."""
+    for arguments in ({}, {"out_format": "NCHW_VECT_C"}):
+        x = large(rng)
+        right = s2dq.space_to_depth(x, 2, **arguments)
+        prepared, out = prepare(s2dq.space_to_depth, x, 2, **arguments), np.full_like(right, 0x25)
+        assert user.status_in_new_thread(prepared, x.ctypes.data, out.ctypes.data, num_threads) == 0
+        np.testing.assert_array_equal(out, right)
 
 
 def goes_on_without_the_gil(user, prepared, x, num_threads, turns):

@@ -123,6 +123,19 @@ def test_second_call_asks_nobody(name, monkeypatch):
     assert remembered(name) == 1
 
 
+@each_operator
+def test_what_is_given_by_name_alone_is_not_taken_by_place(name):
+    x, function = source(name), getattr(s2dq, name)
+    given = inspect.signature(function).bind(x, **OPERATORS[name][1])
+    given.apply_defaults()
+    for _ in range(2):
+        same(function(**given.arguments), answer(name, x), name)
+        same(run(name, x), answer(name, x), name)
+        for more in ([], [None]):
+            with pytest.raises(TypeError, match="positional"):
+                function(*given.arguments.values(), *more)
+
+
 def test_calls_in_turn_ask_nobody(monkeypatch):
     """Those on arrays of one shape, of which only the last is found without looking at all that is remembered."""
     x, ways = source("space_to_depth"), [{"mode": mode, "out_format": "NCHW"} for mode in ("DCR", "CRD", "focus")]

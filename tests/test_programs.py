@@ -126,10 +126,11 @@ def retold(plan, draw):
 
 
 class Retelling:
-    """What becomes of plans: `draw` is of no use where they stay as they are."""
+    """What becomes of plans: they stay as they are without a `draw`."""
 
     def __init__(self, draw):
         self.draw = draw
+        self.retold = retold
         self.last = ()
 
     def result_of(self, call, draw, num_threads=1):
@@ -141,7 +142,7 @@ class Retelling:
     def planner(self, make):
         def planned(problem, *, tiles):
             plan = make(problem, tiles=tiles)
-            self.last = plan, plan if self.draw is None else retold(plan, self.draw)
+            self.last = plan, plan if self.draw is None else self.retold(plan, self.draw)
             return self.last[1]
 
         return planned
@@ -202,13 +203,26 @@ def test_drawn_calls_told_in_other_words(retelling, rng, part):
 
 @pytest.mark.thread_unsafe(reason="changes how plans are made")
 @pytest.mark.parametrize("num_threads", [1, 2])
-def test_tables_by_channel_told_in_other_words(retelling, rng, num_threads):
+@pytest.mark.parametrize("planes", [False, True])
+def test_tables_by_channel_told_in_other_words(retelling, rng, planes, num_threads):
     """Tasks begin at any row, and so at any table: their number does not divide what is written."""
     call = next(call for call in CALLS if call.name == "preprocess table, large")
     call = call._replace(x=call.x[:, :514, :510])
+    if planes:
+        call = call._replace(arguments={**call.arguments, "data_format": "NCHW"})
     plain = retelling.result_of(call, None)
     for _ in range(40):
         np.testing.assert_array_equal(retelling.result_of(call, rng, num_threads), plain, str(retelling))
+
+
+@pytest.mark.thread_unsafe(reason="changes how plans are made")
+def test_recorded_calls_told_forty_times_over(retelling, rng):
+    """There is room for as many parts as a table has."""
+    retelling.retold = lambda plan, draw: plan._replace(segments=plan.segments * 40)
+    right = recorded()
+    for call in CALLS:
+        if call.x.nbytes < 1 << 16:
+            assert digest(retelling.result_of(call, rng)) == right[call.name], f"{call.name}\n{retelling}"
 
 
 def placed(shape, dtype, offset):

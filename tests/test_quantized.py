@@ -251,6 +251,18 @@ def test_short_axes_in_any_order_and_direction(rng, size):
         same(QuantizedTensor(values, 0.7, 3).dequantize(), q.dequantize())
 
 
+@pytest.mark.parametrize("x_dtype", FLOATS)
+@pytest.mark.parametrize("beyond", [-1, 0, 1])
+def test_lengths_next_to_whole_parts(rng, x_dtype, beyond):
+    """Parts have 64 KiB at least."""
+    for parts in (1, 2, 3):
+        count = (parts << 16) // np.dtype(x_dtype).itemsize + beyond
+        x = (rng.standard_normal(count) * 40).astype(x_dtype)
+        q = s2dq.quantize(x, 0.3, 5)
+        np.testing.assert_array_equal(q.values, reference.quantize(x, 0.3, 5))
+        same(q.dequantize(), reference.dequantize(q.values, 0.3, 5))
+
+
 @pytest.mark.parametrize("out_dtype", [">f2", "<f2", ">f4", "<f4", ">f8", "<f8"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dequantize_into_every_float(rng, dtype, out_dtype):
@@ -372,22 +384,29 @@ def test_rounding_mode_of_the_caller_does_not_matter(direction, rng):
     x = np.concatenate([np.arange(-600, 600) / 4, rng.standard_normal(40000) * 50]).astype(np.float32)
     scales = (0.5, 0.1, 1 / 255, 1e-40, 1e-46 * 9)
 
+    def tenths():
+        """Of the arithmetic of vectors, which has a rounding mode of its own on x86."""
+        return (np.array([1.0, -1.0]) / 10).tobytes()
+
     def all_results():
+        pre = s2dq.Preprocessor(scale=0.3, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.25), pad_value=(1, 2, 3), size=8)
+        yield pre(np.arange(108, dtype=np.uint8).reshape(1, 6, 6, 3)).tobytes()
         for scale, dtype in product(scales, DTYPES):
             q = s2dq.quantize(x, scale, 1, dtype)
             out = q.dequantize(out=np.empty(x.shape, np.float16))
             yield q.values.tobytes(), q.scale.tobytes(), q.dequantize().tobytes(), out.tobytes()
             yield s2dq.requantize(q, 0.3, 2, "int8").values.tobytes()
 
-    expected = list(all_results())
+    expected, nearest = list(all_results()), tenths()
     number = rounding_directions()[direction]
     assert libm.fesetround(number) == 0
     try:
+        before = tenths()
         results = list(all_results())
-        assert libm.fegetround() == number, "the caller's rounding mode was changed"
+        assert libm.fegetround() == number and tenths() == before, "the caller's rounding mode was changed"
     finally:
         libm.fesetround(0)
-    assert results == expected
+    assert results == expected and before != nearest == tenths()
 
 
 @X86
