@@ -435,6 +435,22 @@ def test_floats_out_are_rounded_once(dtype):
         assert result[0, v // 16, v % 16, c] == np.dtype(dtype).type(exact)
 
 
+def test_floats_become_halves_half_to_even():
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)  # all from 0 on
+    ties = np.append((halves[1:] + halves[:-1]) / 2, np.float32(65520))  # exact in float32
+    numbers = np.concatenate([halves, ties, np.nextafter(ties, np.float32(0)), np.nextafter(ties, np.float32(np.inf)),
+                              np.array([1e-45, 1e30, np.finfo(np.float32).max, np.inf], np.float32)])  # fmt: skip
+    # What is no number stays none: quiet ones and others, with digits that a half does not have.
+    numbers = np.append(numbers, np.array([0x7FC00000, 0x7F800001, 0x7FFFFFFF], np.uint32).view(np.float32))
+    frame = np.stack([numbers, -numbers], axis=-1)[np.newaxis]
+    result = s2dq.Preprocessor(dtype="float16", rescale=1.0)(frame)[0]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        expected = frame.astype(np.float16)
+    none = np.isnan(frame)
+    np.testing.assert_array_equal(np.isnan(result), none)
+    np.testing.assert_array_equal(result.view(np.uint16)[~none], expected.view(np.uint16)[~none])
+
+
 @pytest.mark.parametrize("source", [np.uint8, np.float32])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "float32", "float16"])
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCHW_VECT_C"])
