@@ -371,6 +371,36 @@ def test_every_instruction_set_gives_the_same_bits(isa, digest):
     assert run_child(digest_of_all, helpers=(numbers_of_all_kinds,), env={"S2DQ_ISA": isa}).split() == [isa, digest]
 
 
+def test_ends_of_int32_with_parameters_for_each(rng):
+    """What saturates and what is no number, where every element has a zero point of its own."""
+    ends = np.iinfo(np.int32)
+    x = np.tile(np.array([np.nan, 1e10, -1e10, np.inf, -np.inf, 0.75, -2.0**31, 2.0**31, 12345.0], np.float32), 40)
+    zero_point = rng.choice([ends.min, ends.min + 1, -1000, -1, 0, 1, 1000, ends.max - 1, ends.max], x.size)
+    scale = rng.choice([0.5, 1.0, 3.0], x.size)
+    for x_dtype, divide in (("float32", divide_single), ("float64", divide_double)):
+        expected = [exactly(*entry, np.int32, divide) for entry in zip(x, scale, zero_point)]
+        q = s2dq.quantize(x.astype(x_dtype), scale, zero_point, "int32", axis=0)
+        assert q.values.tolist() == expected
+
+
+@pytest.mark.parametrize("groups, run, period", [(1, 7, 3), (3, 5, 1), (3, 12, 4), (4, 10, 4), (2, 4100, 64),
+                                                 (5, 3, 3), (7, 2, 5), (2, 2048, 2048)])  # fmt: skip
+def test_parameters_lie_where_the_kernel_says(rng, groups, run, period):
+    """Groups of runs, each of periods: also what no axis makes of it, as parts of periods at the end of a run."""
+    places = np.arange(2 * groups * run + run // 2 + 1)
+    index = places // run % groups * period + places % run % period
+    scale = rng.uniform(0.1, 3, groups * period).astype(np.float32)
+    zero_point = rng.integers(-90, 90, groups * period, np.int32)
+    x = (rng.standard_normal(places.size) * 100).astype(np.float32)
+    values = np.empty(x.shape, np.int8)
+    _kernels.convert(x, values, None, (scale, zero_point), (groups, run, period), 1)
+    each = s2dq.quantize(x, scale[index], zero_point[index], axis=0)
+    np.testing.assert_array_equal(values, each.values)
+    numbers = np.empty(x.shape, np.float32)
+    _kernels.convert(values, numbers, (scale, zero_point), None, (groups, run, period), 1)
+    same(numbers, each.dequantize())
+
+
 X86 = pytest.mark.skipif(
     not {"avx2", "avx512vbmi"} & set(_kernels.available_isas()), reason="the environment of an x86 thread"
 )
