@@ -172,9 +172,14 @@ stage_kernels() {
     fresh_checkout
     cc -O1 -I s2dq/_micro tests/boxes.c -o boxes
     cc -O1 -I s2dq/_micro tests/tiles.c -o tiles
+    cc -O1 -I s2dq/_micro -ffp-contract=off tests/numbers.c -o numbers -lm
     ./boxes 200000
+    ./numbers 100000
     ./tiles 20000 || [[ $? == 2 ]]  # 2: instruction sets of this machine have no such kernels
     ./tiles 20000 1 avx2 || [[ $? == 2 ]]
+    cc -O1 -I s2dq/_micro -ffp-contract=off -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all \
+        tests/numbers.c -o numbers -lm
+    ./numbers 10000 2
     cc -O1 -I s2dq/_micro -DTRACED tests/boxes.c -o boxes
     cc -O1 -I s2dq/_micro -DTRACED tests/tiles.c -o tiles
     ./boxes 20000 1 all tests/recorded_boxes.txt
