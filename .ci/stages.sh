@@ -173,6 +173,8 @@ stage_kernels() {
     cc -O1 -I s2dq/_micro tests/boxes.c -o boxes
     cc -O1 -I s2dq/_micro tests/tiles.c -o tiles
     cc -O1 -I s2dq/_micro -ffp-contract=off tests/numbers.c -o numbers -lm
+    cc -O1 -fopenmp -I s2dq/_micro tests/system.c -o system
+    ./system
     ./boxes 200000
     ./numbers 100000
     ./tiles 20000 || [[ $? == 2 ]]  # 2: instruction sets of this machine have no such kernels

@@ -87,8 +87,8 @@ static void *s2dq_memory_new(void *context, size_t size)
         if (fresh == MAP_FAILED) return NULL;
         madvise(fresh, whole, MADV_HUGEPAGE);
         mapping = (s2dq_mapping *)fresh;
+        mapping->size = whole;
     }
-    mapping->size = whole; /* again: the system may have taken the page that held it */
     return (uint8_t *)mapping + S2DQ_MEMORY_HEADER;
 }
 

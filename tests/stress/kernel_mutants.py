@@ -6,14 +6,14 @@ statement that is left out. All of them are built into one extension, where an i
 
     a < b      becomes      (S2DQ_M(17) ? (a <= b) : (a < b))
 
-First those of headers are run in `tests/boxes.c`, `tests/tiles.c` and `tests/numbers.c`, a process for each mutant that
-they reach: a thousand random calls take them no longer than pytest takes for one. They notice wrong bytes, another
-order of loads and stores, and with sanitizers places behind an array. For what these do not notice there is the suite:
-a process per instruction set collects tests once, runs each to see which mutants it reaches, itself or in processes
-that it starts, and forks for every mutant to run those that reach it, quickest first, until one fails, crashes or takes
-too long. What the compiler refuses (constants that have to be constants, types that do not fit) is left out and
-counted. Not among them: data (tables in static arrays), object-like macros, and the headers of other machines (`neon.h`
-on x86-64).
+First those of headers are run in `tests/boxes.c`, `tests/tiles.c`, `tests/numbers.c` and `tests/system.c`, a process
+for each mutant that they reach: a thousand random calls take them no longer than pytest takes for one. They notice
+wrong bytes, another order of loads and stores, and with sanitizers places behind an array. For what these do not notice
+there is the suite: a process per instruction set collects tests once, runs each to see which mutants it reaches, itself
+or in processes that it starts, and forks for every mutant to run those that reach it, quickest first, until one fails,
+crashes or takes too long. What the compiler refuses (constants that have to be constants, types that do not fit) is
+left out and counted. Not among them: data (tables in static arrays), object-like macros, and the headers of other
+machines (`neon.h` on x86-64).
 
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/tile.h _micro/axis.h
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/avx2.h --programs --jobs 2
@@ -61,7 +61,7 @@ PROGRAMS = [("boxes 20000 1 portable", False), ("boxes 20000 1 avx2", False), ("
             ("tiles 8000 1 avx2", False), ("tiles 8000 1 avx512vbmi", False), ("boxes 3000 2 all", True),
             ("tiles 2000 2 avx2", True), ("tiles 2000 2 avx512vbmi", True), ("numbers 3000 1 portable", False),
             ("numbers 3000 1 avx2", False), ("numbers 3000 1 avx512vbmi", False),
-            ("numbers 1000 2 all", True)]  # fmt: skip
+            ("numbers 1000 2 all", True), ("system", False), ("system", True)]  # fmt: skip
 # What a parser of C takes for types or stray words; blanks do not move what follows.
 ATTRIBUTES = re.compile(rb"\bS2DQ_(?:AVX2|512|STEP|NEON)(?:_INLINE)?\b|\bS2DQ_(?:EVERYWHERE|RESTRICT|THREAD_LOCAL)\b")
 SWAPS = {
@@ -466,7 +466,7 @@ static __attribute__((noinline)) int S2DQ_M(int k)
         checks = "bounds" if name in ("boxes", "tiles") else "undefined,float-cast-overflow"
         how = [f"-fsanitize=address,{checks}", "-fno-sanitize-recover=all"] if sanitized else ["-DTRACED"]
         self.compile(["gcc", "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
-                      "-ffp-contract=off", *how, f"tests/{name}.c", "-o", str(program), "-lm"],
+                      "-ffp-contract=off", "-fopenmp", *how, f"tests/{name}.c", "-o", str(program), "-lm"],
                      dict(os.environ))  # fmt: skip
         return program
 
