@@ -240,7 +240,8 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
     for (int k = 0; k < outputs * stores; k++) dst_at[k] = tile->dst[k], dst_mask[k] = tile->dst_mask[k];
     s2dq_512_read_constants(&with, tile, filling, outputs, way, mapped);
-    const s2dq_ahead ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
+    s2dq_ahead ahead = {.turns = 0};
+    if (far) ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
     /* From the end of a turn to the start of the next one. */
     const int64_t src_middle = loops[1].src - loops[2].extent * loops[2].src + loops[2].src_back;
     const int64_t dst_middle = loops[1].dst - loops[2].extent * loops[2].dst + loops[2].dst_back;
@@ -253,59 +254,71 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     const int paged = by_two && (dst_at[1] - dst_at[0]) % 4096 == 0;
     const int joins = by_two && loops[2].dst == S2DQ_REGISTER_BYTES / stores && !paged;
     const int64_t alone = joins ? 1 + (loops[2].src_back != 0 || loops[2].dst_back != 0) : loops[2].extent;
-    const uint8_t *s = src;
-    uint8_t *d = dst;
-    for (int64_t i = loops[0].extent; i > 0; i--, s += src_outer, d += dst_outer) {
-        if (i == 1) s -= loops[0].src_back, d -= loops[0].dst_back;
-        for (int64_t j = loops[1].extent; j > 0; j--, s += src_middle, d += dst_middle) {
-            if (j == 1) s -= loops[1].src_back, d -= loops[1].dst_back;
-            int64_t fetch = 0, around = 0;
-            if (far) {
-                const int state = s2dq_ahead_state(&ahead, loops[0].extent - i, loops[1].extent - j);
-                fetch = ahead.fetch[state], around = ahead.around[state];
+    /* One loop, not three: where the innermost one is short, constants that leave the registers around it would cost as
+     * much as the tiles. */
+    int64_t i = loops[0].extent, j = loops[1].extent, left = loops[2].extent, fetch = 0, around = 0;
+    const uint8_t *s = src - (i == 1 ? loops[0].src_back : 0) - (j == 1 ? loops[1].src_back : 0);
+    uint8_t *d = dst - (i == 1 ? loops[0].dst_back : 0) - (j == 1 ? loops[1].dst_back : 0);
+    if (far) {
+        const int state = s2dq_ahead_state(&ahead, 0, 0);
+        fetch = ahead.fetch[state], around = ahead.around[state];
+    }
+    for (;;) {
+        __m512i in[S2DQ_REGISTERS];
+        if (loads <= 2 && far) {
+            if (left <= ahead.turns) fetch = around;
+            s2dq_512_fetch(s + fetch, src_at, inputs, loads);
+        }
+        if (by_two && left > alone) {
+            __m512i next[S2DQ_REGISTERS];
+            if (loads <= 2 && far) s2dq_512_fetch(s + loops[2].src + fetch, src_at, inputs, loads);
+#pragma GCC unroll 4
+            for (int k = 0; k < inputs; k++) {
+                in[k] = s2dq_512_load(s, src_at + k * loads, loads);
+                next[k] = s2dq_512_load(s + loops[2].src, src_at + k * loads, loads);
+                S2DQ_512_LOADED(in[k]);
+                S2DQ_512_LOADED(next[k]);
             }
-            for (int64_t left = loops[2].extent; left > 0; left--) {
-                __m512i in[S2DQ_REGISTERS];
-                if (loads <= 2 && far) {
-                    if (left <= ahead.turns) fetch = around;
-                    s2dq_512_fetch(s + fetch, src_at, inputs, loads);
-                }
-                if (by_two && left > alone) {
-                    __m512i next[S2DQ_REGISTERS];
-                    if (loads <= 2 && far) s2dq_512_fetch(s + loops[2].src + fetch, src_at, inputs, loads);
 #pragma GCC unroll 4
-                    for (int k = 0; k < inputs; k++) {
-                        in[k] = s2dq_512_load(s, src_at + k * loads, loads);
-                        next[k] = s2dq_512_load(s + loops[2].src, src_at + k * loads, loads);
-                        S2DQ_512_LOADED(in[k]);
-                        S2DQ_512_LOADED(next[k]);
-                    }
-#pragma GCC unroll 4
-                    for (int k = 0; k < outputs; k++) {
-                        const __m512i value = s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills);
-                        const __m512i behind = s2dq_512_filled(next, k, &with, inputs, outputs, way, mapped, fills);
-                        s2dq_512_store_two(d, dst_at + k * stores, stores, value, behind);
-                    }
-                    s += 2 * loops[2].src;
-                    d += 2 * loops[2].dst;
-                    left--;
-                    continue;
-                }
-                if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
-                s2dq_512_read(in, s, src_at, inputs, loads);
-#pragma GCC unroll 4
-                for (int k = 0; k < outputs; k++) {
-                    const __m512i value = s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills);
-                    if (kind == S2DQ_TILE_STREAMED)
-                        s2dq_512_stream(d, dst_at + k, value);
-                    else if (kind == S2DQ_TILE_MASKED)
-                        s2dq_512_mask_store(d, dst_at + k * stores, dst_mask + k * stores, stores, value);
-                    else
-                        s2dq_512_store(d, dst_at + k * stores, stores, value);
-                }
-                s += loops[2].src;
-                d += loops[2].dst;
+            for (int k = 0; k < outputs; k++) {
+                const __m512i value = s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills);
+                const __m512i behind = s2dq_512_filled(next, k, &with, inputs, outputs, way, mapped, fills);
+                s2dq_512_store_two(d, dst_at + k * stores, stores, value, behind);
             }
+            s += loops[2].src;
+            d += loops[2].dst;
+            left--;
+        } else {
+            if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
+            s2dq_512_read(in, s, src_at, inputs, loads);
+#pragma GCC unroll 4
+            for (int k = 0; k < outputs; k++) {
+                const __m512i value = s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills);
+                if (kind == S2DQ_TILE_STREAMED)
+                    s2dq_512_stream(d, dst_at + k, value);
+                else if (kind == S2DQ_TILE_MASKED)
+                    s2dq_512_mask_store(d, dst_at + k * stores, dst_mask + k * stores, stores, value);
+                else
+                    s2dq_512_store(d, dst_at + k * stores, stores, value);
+            }
+        }
+        s += loops[2].src;
+        d += loops[2].dst;
+        if (--left > 0) continue;
+        s += src_middle;
+        d += dst_middle;
+        if (--j == 0) {
+            s += src_outer;
+            d += dst_outer;
+            if (--i == 0) return;
+            j = loops[1].extent;
+            if (i == 1) s -= loops[0].src_back, d -= loops[0].dst_back;
+        }
+        if (j == 1) s -= loops[1].src_back, d -= loops[1].dst_back;
+        left = loops[2].extent;
+        if (far) {
+            const int state = s2dq_ahead_state(&ahead, loops[0].extent - i, loops[1].extent - j);
+            fetch = ahead.fetch[state], around = ahead.around[state];
         }
     }
 }
@@ -449,7 +462,9 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     }
 #define S2DQ_512_STREAMER(I, L, O, S)                                                                            \
     S2DQ_512_RUNNER_OF(mixed_stream, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_STREAMED, tile->fills != 0, tile->far != 0)
-#define S2DQ_512_MASK_RUNNER(NAME, I, L, O, S, WAY) \
+/* What nothing is filled in and fetched for has registers left for all its masks. */
+#define S2DQ_512_MASK_RUNNER(NAME, I, L, O, S, WAY)                                      \
+    S2DQ_512_RUNNER_OF(NAME##_near_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, 0, 0)        \
     S2DQ_512_RUNNER_OF(NAME##_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, 1, tile->far != 0)
 #define S2DQ_512_RUNNER_WAY(NAME, I, L, O, S, WAY)                                       \
     S2DQ_512_RUNNER_OF(NAME##_near, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, 0)              \
@@ -535,17 +550,19 @@ S2DQ_512_EACH(S2DQ_512_WHOLE_STORE, S2DQ_512_STREAMER, S2DQ_512_STREAMER)
 S2DQ_512_EACH_PAIRED(S2DQ_512_PAIRED_RUNNER)
 S2DQ_512_EACH_IN_TURN(S2DQ_512_IN_TURN_RUNNER)
 
-enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_MASKED, S2DQ_512_FILLED, S2DQ_512_KINDS };
+enum { S2DQ_512_NEAR, S2DQ_512_FAR, S2DQ_512_NEAR_MASKED, S2DQ_512_MASKED, S2DQ_512_FILLED, S2DQ_512_KINDS };
 
 #define S2DQ_512_ENTRY_OF(WAY, NAME, I, L, O, S)                                             \
     [WAY][I - 1][L / 2][O - 1][S / 2] = {s2dq_512_##NAME##_near_##I##L##O##S,                \
                                          s2dq_512_##NAME##_far_##I##L##O##S,                 \
+                                         s2dq_512_##NAME##_near_mask_##I##L##O##S,           \
                                          s2dq_512_##NAME##_mask_##I##L##O##S,                \
                                          s2dq_512_mixed_fill_##I##L##O##S},
 #define S2DQ_512_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_MIXED, mixed, I, L, O, S)
 #define S2DQ_512_GROWING_ENTRY(I, L, O, S)                                                                         \
     [S2DQ_MIXED][I - 1][L / 2][O - 1][S / 2] = {s2dq_512_mixed_fill_##I##L##O##S, s2dq_512_mixed_fill_##I##L##O##S, \
-                                                s2dq_512_mixed_mask_##I##L##O##S, s2dq_512_mixed_fill_##I##L##O##S},
+                                                s2dq_512_mixed_near_mask_##I##L##O##S, s2dq_512_mixed_mask_##I##L##O##S, \
+                                                s2dq_512_mixed_fill_##I##L##O##S},
 #define S2DQ_512_PAIRED_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_PAIRED, paired, I, L, O, S)
 #define S2DQ_512_IN_TURN_ENTRY(I, L, O, S) S2DQ_512_ENTRY_OF(S2DQ_PAIRED_IN_TURN, in_turn, I, L, O, S)
 #define S2DQ_512_MAPPED_ENTRY(I, L, O, S)                                                                  \
@@ -705,7 +722,7 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
     const uint64_t full = ~0ULL >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
     int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
-        if (tile->dst_mask[k] != full) kind = S2DQ_512_MASKED;
+        if (tile->dst_mask[k] != full) kind = tile->fills || tile->far ? S2DQ_512_MASKED : S2DQ_512_NEAR_MASKED;
     if (tile->mapped && tile->apart && kind <= S2DQ_512_FAR && tile->outputs <= tile->inputs)
         return s2dq_512_tabled[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2];
     if (tile->mapped && tile->same && !tile->fills) return s2dq_512_mapped_same[tile->outputs - 1];
@@ -713,7 +730,7 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
         return s2dq_512_mapped_paired[tile->inputs - 3][tile->loads / 2][tile->outputs - 2][tile->stores / 2];
     if (tile->mapped)
         return s2dq_512_mapped[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2]
-                              [kind == S2DQ_512_MASKED || kind == S2DQ_512_FILLED];
+                              [kind > S2DQ_512_FAR];
     const int way = kind == S2DQ_512_FILLED ? S2DQ_MIXED : (int)tile->way;
     return s2dq_512_runners[way][tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2][kind];
 }
