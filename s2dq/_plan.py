@@ -26,7 +26,22 @@ from math import prod
 from typing import NamedTuple
 
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, deep_digits, words
-from s2dq._tiles import LINE, PAGE, TABLE, TILE, WAYS, Axis, Entry, Loop, Network, Pattern, Tile, tile_of
+from s2dq._tiles import (
+    LINE,
+    PAGE,
+    TABLE,
+    TILE,
+    WAYS,
+    Axis,
+    Entry,
+    Loop,
+    Network,
+    Pattern,
+    Tile,
+    goes_past,
+    tile_of,
+    tile_past,
+)
 
 # Buffers a box reads or writes. X is the source and Y the result; T is a scratch row of the running thread;
 # F holds fill values: the lane element first, then one pad element or one per channel.
@@ -51,6 +66,7 @@ _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharin
 _STREAM_BYTES = ((10 << 20, 3 << 10), (24 << 20, 1 << 11))
 _SHORT_STREAMS = {2: (1, 2, 4, 8), 8: (1, 2)}  # so many of such elements, in rows of less than a vector
 _WIDE_BYTES = 192  # granules of at least this are copied as they are
+_LONG_BYTES = 1 << 10  # and of at least this also where the result goes past the caches
 _FAR_BYTES = 1 << 21  # a result beyond the caches of a core, where whole lines are so from _RUN_BYTES on
 _SHORT_BYTES = 512  # runs that would not fill a few lines
 _RUN_BYTES, _NEAR_BYTES = 128, 1 << 14  # runs of at least this are worth an order, lines within this are still near
@@ -447,15 +463,28 @@ def fits_tiles(box: Box) -> bool:
     return tile_of(box.axes, box.width, box.pattern, mapped=box.lookup == "line") is not None
 
 
-def tile_for(box: Box, means: Means) -> tuple[Tile | Network, tuple[Loop, ...]] | None:
+Found = tuple[Tile | Network, tuple[Loop, ...]]  # a tile and its loops
+
+
+def tile_for(box: Box, means: Means) -> Found | None:
     return tile_of(box.axes, box.width, box.pattern, means.networks, box.lookup == "line", means.tables)
 
 
-def tiled(box: Box, means: Means) -> Iterator[Segment]:
-    """The segments of a box that moves as tiles; all but the first are what its row axes leave over."""
+def past_for(box: Box, means: Means) -> Found | None:
+    """For the box of a whole move: a tile whose result can go past the caches, where that is to be."""
+    if not means.streams or box.width >= _LONG_BYTES:
+        return None
+    found = tile_for(box, means)
+    if found and goes_past(*found, means.sweep):
+        return found
+    return tile_past(box.axes, box.width, means.sweep)
+
+
+def tiled(box: Box, means: Means, found: Found | None = None) -> Iterator[Segment]:
+    """The segments of a box that moves as tiles, `found` or the cheapest; all but the first are what row axes leave."""
     if box.lookup:  # what looks bytes up is neither a network nor a stream
         means = means._replace(networks=False, streams=means.streams and box.lookup == "flip")
-    found = tile_for(box, means)
+    found = found or tile_for(box, means)
     assert found, "asked of boxes that fit tiles alone"
     tile, loops = found[0], list(found[1])
     innermost = loops[-1] if loops else None
@@ -603,7 +632,10 @@ def moved(boxes: list[Box], tiles: Means, nbytes: int) -> Iterator[Segment]:
         scrap = len(boxes) > _MANY_BOXES and size < _SCRAP_BYTES
         short = tiles.short_rows and in_short_rows(box)
         far = nbytes >= _FAR_BYTES
-        if plain and (box.width >= _WIDE_BYTES or scrap or short or (far and is_far_run(box, tiles))):
+        past = past_for(box, tiles) if plain and len(boxes) == 1 else None
+        if past:
+            yield from tiled(box, tiles, past)
+        elif plain and (box.width >= _WIDE_BYTES or scrap or short or (far and is_far_run(box, tiles))):
             yield segment_of(box)
         elif tiles.maps and is_run(box):
             run = Axis(box.width, 1, 1)

@@ -11,7 +11,7 @@ What a tile costs is fitted to timed programs: loads and stores by their width, 
 that leave the nearest cache before their neighbours are used. Shuffles cost nothing measurable beside them.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations
 from math import prod
@@ -44,7 +44,7 @@ _CACHES = ((24 << 10, 2.0), (640 << 10, 8.0))
 _NEIGHBOURS = ((24 << 10, 4.0), (640 << 10, 14.0))
 # Lines at a distance of whole pages share a set of the nearest cache; more of them than it keeps push each other out,
 # which costs the source less than the destination.
-_CONFLICT = {1: 9.0, 2: 18.0}
+_CONFLICT = {1: 9.0, 2: 40.0}
 # What a leap costs a line, by the size of the whole; so many streams are foreseen, and then cost a part of it.
 _LEAPS = ((24 << 10, 1.0), (640 << 10, 6.0))
 _STREAMS, _FORESEEN = ((0, 64), (640 << 10, 8)), 0.25
@@ -58,6 +58,10 @@ _SPLIT = 0.5
 
 # Results of so many bytes wait for their lines: a store across two of them waits for both.
 _ACROSS = (1 << 20, 12 << 20)
+
+# A tile that stores past the caches may cost so many times as much as the cheapest, for the result costs more than that
+# to fetch; what it reads again for the next part of a line has to be near still.
+_PAST, _NEAR_SWEEP = 1.6, 1 << 17
 
 # What is left over when an axis is run in blocks is a pass of its own, and touches lines again.
 _LEFT = 2.0
@@ -393,11 +397,16 @@ def part_extents(extent: int, room: int) -> tuple[int, ...]:
     return tuple(sorted({*(part for part in _PARTS if part <= most), *(part for part in even if 2 <= part <= most)}))
 
 
-def best_shape(axes: list[Axis], most: int = TILE) -> Shape | None:
-    """The cheapest tile by the model, of `most` bytes of the result."""
-    orders = tuple(
+def orders_of(axes: list[Axis]) -> tuple[list[int], ...]:
+    """The axes by their steps in the source, and in the destination; those without a step come last."""
+    return tuple(
         sorted(range(len(axes)), key=lambda k: (axes[k][side] == 0, abs(axes[k][side]))) for side in (1, 2)
     )
+
+
+def best_shape(axes: list[Axis], most: int = TILE) -> Shape | None:
+    """The cheapest tile by the model, of `most` bytes of the result."""
+    orders = orders_of(axes)
     best = None
     masked = price(_MASKED, prod(axis.extent for axis in axes)) or 1.0
     for counts in candidates(axes, orders):
@@ -658,6 +667,62 @@ def tile_of(
         tile = build(pairs, shape.load, 16) or tile
         loops = order_loops(loops_of(every, shape.counts), tile)
     return tile, tuple(loops)
+
+
+def goes_past(tile: Tile | Network, loops: Sequence[Loop], sweep: int) -> bool:
+    """Whether kernels can store what the loops write past the caches: runs of at least `sweep` bytes."""
+    if tile.is_sequence([loop.axis for loop in loops]):
+        return True
+    innermost = loops[-1].axis if loops else None
+    return innermost is not None and tile.fills_lines(innermost) and innermost.dst * innermost.extent >= sweep
+
+
+@lru_cache(64)
+def tile_past(axes: tuple[Axis, ...], width: int, sweep: int) -> tuple[Tile, tuple[Loop, ...]] | None:
+    """As `tile_of`, for granules whose result goes past the caches: whole registers, in runs that the innermost loop
+    makes longer, to at least `sweep` bytes. None where no tile does, or none that is cheap enough."""
+    every = [*axes, Axis(width, 1, 1)]
+    orders = orders_of(every)
+    best: tuple[Shape, int] | None = None
+    for counts in candidates(every, orders):
+        grows = growing_axis(every, counts)
+        if grows is None or every[grows].dst * every[grows].extent < sweep:
+            continue
+        runs, span = run_of(every, counts, orders[0], 1)
+        turns = [-(-axis.extent // count) for axis, count in zip(every, counts)]
+        load, load_cost = cheapest(_LOAD, cover_runs(runs, span), 1.0)
+        stores = prod(counts) // REGISTER * _STORE[REGISTER]
+        cost = prod(turns) * (_TILE + _SRC_RUN * runs + _RESTART / turns[grows] + load_cost + stores)
+        if load and (best is None or cost < best[0].cost):
+            best = Shape(counts, load, REGISTER, cost), grows
+    usual = best_shape(every)
+    if best is None or usual is None or best[0].cost > _PAST * usual.cost:
+        return None
+    shape, grows = best
+    tile = build(bytes_of(every, shape.counts, ((0, 0, 0, 0),)), shape.load, shape.store)
+    assert tile, "a shape is one that registers suffice for"
+    loops = sorted(loops_of(every, shape.counts), key=lambda loop: -abs(loop.axis.dst))
+    innermost = next(loop for loop in loops if loop.of == grows)
+    near = [loop for loop in loops if loop is not innermost and 0 < abs(loop.axis.src) < LINE]
+    read = innermost.axis.extent * max(abs(innermost.axis.src), LINE * run_count(tile.src))
+    if near and read > _NEAR_SWEEP:
+        return None
+    far = [loop for loop in loops if loop is not innermost and loop not in near]
+    return tile, (*far, *near, innermost)
+
+
+def growing_axis(axes: list[Axis], counts: tuple[int, ...]) -> int | None:
+    """The axis along which the runs of whole registers that a tile writes go on, all at one distance from a line."""
+    run = 1
+    grows = None
+    for k in sorted(range(len(axes)), key=lambda k: abs(axes[k].dst)):
+        axis, count = axes[k], counts[k]
+        if grows is None and axis.dst == run:
+            run *= count
+            grows = k if count < axis.extent else None
+        elif count > 1 and axis.dst % LINE:
+            return None
+    return grows if run % REGISTER == 0 else None
 
 
 def stores_across(tile: Tile, loops: list[Loop]) -> bool:

@@ -25,11 +25,13 @@ from s2dq._tiles import (
     best_shape,
     build,
     build_network,
+    goes_past,
     loops_of,
     order_loops,
     pieces_of,
     positions,
     tile_of,
+    tile_past,
 )
 from tiles_by_hand import FILL, distinct, map_of_granules, map_of_segments, moved, run_of_tile, turns_of
 
@@ -611,6 +613,62 @@ def test_kernels_stream_whole_lines(rng, width, axes, num_threads):
     equal(map_of_segments(segments), distinct(map_of_granules(axes, SINGLE, width)), f"{box}\n{Plan(segments, 0)}")
     for _ in range(8):  # the result lies elsewhere every time
         run_by_kernels(rng, box, segments, num_threads)
+
+
+# Boxes whose cheapest tiles cannot go past the caches: blocks of 8 x 8 in "focus"; runs into a batch, of which the
+# second are copied as they are; two streams into rows that begin at different distances from a line.
+ELSEWHERE = [
+    (16, [Axis(8, 8000, 16), Axis(8, 16, 128), Axis(62, 128, 1024), Axis(3, 64000, 70000)]),
+    (128, [Axis(100, 768, 128), Axis(6, 128, 12800)]),
+    (256, [Axis(40, 2048, 256), Axis(8, 256, 10240)]),
+    (1, [Axis(4004, 2, 1), Axis(2, 1, 4004), Axis(5, 8008, 8008)]),
+]
+
+
+@needs_tiles
+@pytest.mark.parametrize(("width", "axes"), ELSEWHERE)
+def test_a_large_result_of_one_box_goes_past_the_caches(rng, width, axes):
+    width, axes = canonical(axes, width)
+    box = Box(X, Y, 0, 0, width, axes)
+
+    def streams(means, nbytes, boxes):
+        """Whether any of it is stored past the caches, where a move writes `nbytes` and has so many such boxes."""
+        return any(part.stream for segment in _plan.moved([box] * boxes, means, nbytes) for part in segment.boxes)
+
+    assert streams(ALL_MEANS, 24 << 20, boxes=1)
+    assert not streams(ALL_MEANS, 9 << 20, boxes=1), "it would stay in the caches"
+    assert not streams(ALL_MEANS, 24 << 20, boxes=2), "what is left of lines would be fetched for the other box"
+    segments = tuple(_plan.moved([box], KERNEL_MEANS, 24 << 20))
+    equal(map_of_segments(segments), distinct(map_of_granules(axes, SINGLE, width)), f"{box}\n{Plan(segments, 0)}")
+    for num_threads in (1, 2, 1, 2):  # the result lies elsewhere every time
+        run_by_kernels(rng, box, segments, num_threads)
+
+
+@pytest.mark.parametrize(
+    ("axes", "width", "sweep"),
+    [
+        ([Axis(100, 768, 128), Axis(6, 128, 12800)], 128, 12801),  # no run is as long
+        ([Axis(100, 8, 104), Axis(13, 16000, 8)], 8, 2048),  # no run of a tile is whole lines
+        ([Axis(90000, 12, 1), Axis(12, 1, 90001)], 1, 2048),  # twelve times through a source that is gone by then
+    ],
+)
+def test_no_tile_goes_past_the_caches(axes, width, sweep):
+    assert tile_past(tuple(axes), width, sweep) is None
+
+
+@pytest.mark.parametrize(
+    ("axes", "width", "sweep"),
+    [
+        ([Axis(100, 768, 128), Axis(6, 128, 12800)], 128, 12800),
+        ([Axis(100, 8, 96), Axis(12, 16000, 8)], 8, 2048),
+        ([Axis(4000, 2, 1), Axis(2, 1, 4032)], 1, 2048),
+        ([Axis(4000, 2, 1), Axis(2, 1, 4004)], 1, 2048),
+    ],
+)
+def test_some_tile_goes_past_the_caches(axes, width, sweep):
+    tile, loops = tile_past(tuple(axes), width, sweep)
+    assert goes_past(tile, loops, sweep)
+    assert tile.dst.is_whole()
 
 
 # How the outputs of a tile may be looked up: the first of the two registers that output k comes from, if of two alone.
