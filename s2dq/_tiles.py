@@ -670,14 +670,13 @@ def tile_of(
 
 
 def goes_past(tile: Tile | Network, loops: Sequence[Loop], sweep: int) -> bool:
-    """Whether kernels can store what the loops write past the caches: runs of at least `sweep` bytes."""
+    """Whether kernels can store past the caches: one run through all loops, or those of at least `sweep` bytes."""
     if tile.is_sequence([loop.axis for loop in loops]):
         return True
     innermost = loops[-1].axis if loops else None
     return innermost is not None and tile.fills_lines(innermost) and innermost.dst * innermost.extent >= sweep
 
 
-@lru_cache(64)
 def tile_past(axes: tuple[Axis, ...], width: int, sweep: int) -> tuple[Tile, tuple[Loop, ...]] | None:
     """As `tile_of`, for granules whose result goes past the caches: whole registers, in runs that the innermost loop
     makes longer, to at least `sweep` bytes. None where no tile does, or none that is cheap enough."""
