@@ -644,6 +644,32 @@ def test_a_large_result_of_one_box_goes_past_the_caches(rng, width, axes):
         run_by_kernels(rng, box, segments, num_threads)
 
 
+def axes_with_a_long_one(rng, width):
+    """2 to 4 axes in any order on either side, with gaps now and then; one of them has a hundred indices and more."""
+    extents = [int(rng.integers(100, 1000)), *rng.integers(2, 8, rng.integers(1, 4)).tolist()]
+    while np.prod(extents) * width > 1 << 18:
+        extents[np.argmax(extents)] //= 2
+    return list(map(Axis, extents, chained_steps(rng, extents, width), chained_steps(rng, extents, width)))
+
+
+@needs_tiles
+def test_random_boxes_past_the_caches(rng):
+    found = 0
+    for _ in range(150):
+        width = int(rng.choice((1, 2, 4, 8, 16, 32, 64, 128)))
+        width, axes = canonical(axes_with_a_long_one(rng, width), width)
+        box = Box(X, Y, 0, 0, width, axes)
+        means = ALL_MEANS.for_result(24 << 20)._replace(sweep=int(rng.choice((64, 512, 2048))))
+        past = _plan.past_for(box, means)
+        if past and past != _plan.tile_for(box, means):
+            found += 1
+            segments = tuple(_plan.tiled(box, KERNEL_MEANS._replace(sweep=means.sweep), past))
+            what = f"{box}\n{Plan(segments, 0)}"
+            equal(map_of_segments(segments), distinct(map_of_granules(axes, SINGLE, width)), what)
+            run_by_kernels(rng, box, segments, int(rng.integers(1, 3)))
+    assert found >= 5
+
+
 @pytest.mark.parametrize(
     ("axes", "width", "sweep"),
     [
