@@ -149,7 +149,7 @@ def test_more_instructions_are_found(gate, packages, tmp_path):
     seen, bad = gate.more_instructions(sys.executable, (base, head), CASES, gate.COUNT_FACTOR, tmp_path)
     assert len(seen) == 2 and [name.partition("(")[2] for name in bad] == ["tiny_s2d_nhwc)"]
     (base_count,), (again,) = seen[next(name for name in seen if "pack" in name)]
-    # The other package has more code, so arrays lie elsewhere in the heap: 54 of 9,112 instructions, the same every time.
+    # The other package has more code, so arrays may lie elsewhere in the heap: 54 of 9,112 instructions were seen.
     assert base_count == pytest.approx(again, rel=0.01) and again > 1000
 
 
