@@ -1373,6 +1373,7 @@ cdef class Seen:
     cdef cnp.npy_intp strides[SEEN_AXES]
     cdef cnp.npy_intp out_shape[SEEN_AXES]
     cdef int64_t low, high       # where the elements of x lie, seen from the first
+    cdef int64_t out_bytes
     cdef cnp.dtype dtype, out_dtype
     cdef bytes fill
     cdef Program program
@@ -1392,6 +1393,7 @@ cdef class Seen:
         self.high += cnp.PyArray_ITEMSIZE(x)
         for k in range(self.out_ndim):
             self.out_shape[k] = cnp.PyArray_DIM(out, k)
+        self.out_bytes = cnp.PyArray_NBYTES(out)
         self.dtype, self.out_dtype = x.dtype, out.dtype
         self.fill, self.program, self.lookups, self.key = fill, program, lookups, key
 
@@ -1439,7 +1441,7 @@ cdef class Seen:
         y = <const uint8_t *>cnp.PyArray_DATA(out)
         if not cnp.PyArray_ISWRITEABLE(out):
             return None
-        if y < x + self.high and x + self.low < y + cnp.PyArray_NBYTES(out):
+        if y < x + self.high and x + self.low < y + self.out_bytes:
             return None
         return out
 

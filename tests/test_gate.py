@@ -149,10 +149,7 @@ def test_more_instructions_are_found(gate, packages, tmp_path):
     seen, bad = gate.more_instructions(sys.executable, (base, head), CASES, gate.COUNT_FACTOR, tmp_path)
     assert len(seen) == 2 and [name.partition("(")[2] for name in bad] == ["tiny_s2d_nhwc)"]
     (base_count,), (again,) = seen[next(name for name in seen if "pack" in name)]
-    # The other package has more code, so arrays may lie elsewhere in the heap: 54 of 9,112 instructions were seen.
-    assert base_count == pytest.approx(again, rel=0.01) and again > 1000
-    once_more = gate.counts(sys.executable, base, CASES, tmp_path / "again")
-    assert next(count for name, count in once_more.items() if "pack" in name) == pytest.approx(base_count, rel=0.005)
+    assert base_count == pytest.approx(again, rel=0.005) and again > 1000  # the same within half a hundredth
 
 
 def test_no_history_is_said(tmp_path):
