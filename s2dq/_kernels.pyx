@@ -168,6 +168,7 @@ cdef extern from "_micro/dispatch.h" nogil:
                       const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer,
                       s2dq_carry *carry) noexcept nogil
         void (*flush)(s2dq_carry *carry) noexcept nogil
+        void (*settle)() noexcept nogil
         int short_rows
         int (*steps)(s2dq_steps *steps, const s2dq_tile *tile) noexcept nogil
         int lines, tables
@@ -446,6 +447,7 @@ cdef class Program:
     cdef int64_t low, high       # what is read of X, seen from its first element
     cdef readonly int64_t scratch
     cdef readonly int64_t nbytes
+    cdef bint past               # whether results go past the caches
 
     def __cinit__(self, const int64_t[::1] table not None):
         cdef Py_ssize_t length = table.shape[0]
@@ -512,6 +514,7 @@ cdef class Program:
                     box.tile = &self.tiles[tiles]
                     tiles += 1
                     box.stream = table[at]
+                    self.past = self.past or (box.stream != 0 and KERNELS.settle != NULL)
                     at += 1
                     self._read_tile(table, &at, box.tile)
                     if box.lookup:
@@ -925,6 +928,7 @@ cdef struct Errand:
     int count
     const Buffers *buffers
     bint shared                  # by a team of ours: else our number is that in a region of others
+    bint past
 
 
 cdef void run_task(const void *work, int64_t task) noexcept nogil:
@@ -944,6 +948,8 @@ cdef void run_task(const void *work, int64_t task) noexcept nogil:
     first = (task - segment.first_task) * segment.task_rows
     run_rows(segment, buffers, buffers.scratch + (s2dq_thread() * buffers.scratch_bytes if errand.shared else 0), first,
              min(first + segment.task_rows, segment.rows))
+    if errand.past:  # once for many streams, for it waits until they have arrived
+        KERNELS.settle()
 
 
 cdef int64_t share_out(Program program, Segment *segments, int team) noexcept nogil:
@@ -1164,6 +1170,8 @@ cdef inline bint run_small(Program program, Buffers *buffers) noexcept nogil:
         return False
     for s in range(program.count):
         run_rows(&program.segments[s], buffers, NULL, 0, program.segments[s].rows)
+    if program.past:
+        KERNELS.settle()
     s2dq_set_last_team(1)
     return True
 
@@ -1186,6 +1194,7 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
         if not segments or not buffers.scratch:
             raise MemoryError("no memory for scratch rows")
         errand.segments, errand.count, errand.buffers, errand.shared = segments, program.count, buffers, team > 1
+        errand.past = program.past
         run_tasks(run_task, &errand, tasks, program.nbytes, team)
     finally:
         free(segments)
@@ -1229,6 +1238,7 @@ cdef int run_alone(Program program, Buffers *buffers) noexcept nogil:
     buffers.scratch = <uint8_t *>malloc(max(1, program.scratch))
     if segments and buffers.scratch:
         errand.segments, errand.count, errand.buffers, errand.shared = segments, program.count, buffers, False
+        errand.past = program.past
         tasks = share_out(program, segments, 1)
         shift.run, shift.work = run_task, &errand
         while done < tasks and status == 0:

@@ -408,6 +408,7 @@ static void run_sweeps(uint8_t *dst, const uint8_t *src)
                 swept++;
     }
     kernels.flush(&carry);
+    kernels.settle();
 }
 
 static void draw_network(void)

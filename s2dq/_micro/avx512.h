@@ -379,12 +379,14 @@ S2DQ_512 static void s2dq_512_give_up(s2dq_carry *carry, int k)
     carry->slot[k].count = 0;
 }
 
-/* The end of a stream: nothing waits any more, and other threads may look. */
+/* The end of a stream: nothing waits any more. */
 static void s2dq_512_flush(s2dq_carry *carry)
 {
     for (int k = 0; k < S2DQ_CARRIED; k++) s2dq_512_give_up(carry, k);
-    _mm_sfence();
 }
+
+/* The end of all of them: other threads may look. Waits for memory, so it is not for every stream. */
+static void s2dq_512_settle(void) { _mm_sfence(); }
 
 /* The first `count` bytes of a sweep, up to the next line: together with the bytes that wait for them, if any do. */
 S2DQ_512 static void s2dq_512_begin_line(s2dq_carry *carry, uint8_t *at, int64_t count, __m512i bytes)

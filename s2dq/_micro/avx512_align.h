@@ -140,7 +140,6 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
         }
     }
     s2dq_512_end_lines(&ends, dst_at, registers, pieces, stores);
-    if (past) _mm_sfence(); /* before other threads look */
 }
 
 #define S2DQ_512_ALIGNER_OF(NAME, I, L, O, S, P, WAY, FILLS, MAPPED)                                                  \

@@ -35,10 +35,11 @@ typedef struct {
     s2dq_tile_edge_runner edge;
     /* Whether loops are worth making whole lines for. */
     int (*aligns)(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops);
-    /* A loop over tiles past the caches, the lines that it leaves, and their visibility to other threads. */
+    /* A loop over tiles past the caches, the lines that it leaves, and what makes all of it visible to other threads. */
     void (*sweep)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
                   const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer, s2dq_carry *carry);
     void (*flush)(s2dq_carry *carry);
+    void (*settle)(void);
     /* Whether `copy` is quicker than tiles at merging or splitting streams in rows of 17 to 31 bytes. */
     int short_rows;
     /* What tiles run that are for lookups alone (see avx2_tile.h), or NULL. */
@@ -76,6 +77,7 @@ static s2dq_kernels s2dq_kernels_of(int isa, int across)
         kernels.edge = s2dq_512_run_edge;
         kernels.sweep = s2dq_512_sweep;
         kernels.flush = s2dq_512_flush;
+        kernels.settle = s2dq_512_settle;
         kernels.short_rows = 1;
         kernels.lines = 1;
         kernels.tables = 1;
