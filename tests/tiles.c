@@ -391,8 +391,9 @@ static void draw_sweeps(void)
     loops[1].src = between(-500, 500);
     loops[1].dst = length + (one_in(4) ? between(0, 100) : 0);
     const int64_t pitch = (loops[1].extent * loops[1].dst + S2DQ_LINE - 1) / S2DQ_LINE * S2DQ_LINE;
+    const int64_t base = between(-100, 100);
     for (int k = 0; k < tile.outputs; k++)
-        tile.dst[k] = k / tile.run_pieces * pitch + k % tile.run_pieces * S2DQ_REGISTER_BYTES;
+        tile.dst[k] = base + k / tile.run_pieces * pitch + k % tile.run_pieces * S2DQ_REGISTER_BYTES;
     make_tile(0);
 }
 

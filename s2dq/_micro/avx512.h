@@ -257,8 +257,8 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     /* One loop, not three: where the innermost one is short, constants that leave the registers around it would cost as
      * much as the tiles. */
     int64_t i = loops[0].extent, j = loops[1].extent, left = loops[2].extent, fetch = 0, around = 0;
-    const uint8_t *s = src - (i == 1 ? loops[0].src_back : 0) - (j == 1 ? loops[1].src_back : 0);
-    uint8_t *d = dst - (i == 1 ? loops[0].dst_back : 0) - (j == 1 ? loops[1].dst_back : 0);
+    const uint8_t *s = src;
+    uint8_t *d = dst;
     if (far) {
         const int state = s2dq_ahead_state(&ahead, 0, 0);
         fetch = ahead.fetch[state], around = ahead.around[state];
@@ -323,15 +323,15 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     }
 }
 
-/* The outputs of one tile of any shape. IN: its pieces in full, or only the bytes of its masks. */
+/* The outputs of one tile of any shape. IN: its pieces in full, or only the bytes of its masks; then there is room for
+ * a register more, as the last piece may need. */
 S2DQ_512 static void s2dq_512_outputs(uint8_t *registers, const uint8_t *src, const s2dq_tile *tile,
                                       const s2dq_filling *filling, int full)
 {
     const int loads = (int)tile->loads, width = S2DQ_REGISTER_BYTES / loads;
     __m512i in[S2DQ_REGISTERS];
     for (int k = 0; k < tile->inputs * loads && !full; k++)
-        _mm512_mask_storeu_epi8(registers + k * width, ~0ULL >> (S2DQ_REGISTER_BYTES - width),
-                                _mm512_maskz_loadu_epi8(tile->src_mask[k], src + tile->src[k]));
+        _mm512_storeu_si512(registers + k * width, _mm512_maskz_loadu_epi8(tile->src_mask[k], src + tile->src[k]));
     for (int k = 0; k < S2DQ_REGISTERS; k++) {
         if (k >= tile->inputs)
             in[k] = _mm512_setzero_si512();
@@ -361,7 +361,7 @@ S2DQ_512 static void s2dq_512_outputs(uint8_t *registers, const uint8_t *src, co
 S2DQ_512 static void s2dq_512_run_edge(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
                                        const s2dq_filling *filling)
 {
-    uint8_t registers[S2DQ_REGISTERS * S2DQ_REGISTER_BYTES];
+    uint8_t registers[(S2DQ_REGISTERS + 1) * S2DQ_REGISTER_BYTES];
     const int width = S2DQ_REGISTER_BYTES / (int)tile->stores;
     s2dq_512_outputs(registers, src, tile, filling, 0);
     for (int k = 0; k < tile->outputs * tile->stores; k++)
@@ -733,8 +733,7 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
     if (tile->mapped)
         return s2dq_512_mapped[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2]
                               [kind > S2DQ_512_FAR];
-    const int way = kind == S2DQ_512_FILLED ? S2DQ_MIXED : (int)tile->way;
-    return s2dq_512_runners[way][tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2][kind];
+    return s2dq_512_runners[tile->way][tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2][kind];
 }
 
 /* The same with stores past the caches: for tiles of whole lines, at aligned destinations. */
