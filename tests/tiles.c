@@ -229,8 +229,8 @@ static void draw_outer(int k, int64_t span, int64_t longest)
         loops[k].extent = extent * span > ARENA / 2 ? 1 : extent;
         loops[k].src = between(-150, 150);
         loops[k].dst = one_in(4) ? -span : span;
-        if (loops[k].extent > 1 && one_in(2)) loops[k].src_back = between(-100, 100);
-        if (loops[k].extent > 1 && one_in(2)) loops[k].dst_back = between(0, 60) * (loops[k].dst < 0 ? -1 : 1);
+        if (one_in(2)) loops[k].src_back = between(-100, 100); /* of a single turn too, which is the last */
+        if (one_in(2)) loops[k].dst_back = between(0, 60) * (loops[k].dst < 0 ? -1 : 1);
         span *= loops[k].extent;
     }
 }
@@ -239,7 +239,7 @@ static void draw_outer(int k, int64_t span, int64_t longest)
 static void store_alike(void)
 {
     for (int k = 0; k < S2DQ_TILE_LOOPS; k++)
-        if (loops[k].dst_back) loops[k].dst_back = loops[k].dst, loops[k].src_back = loops[k].src;
+        if (loops[k].dst_back && loops[k].extent > 1) loops[k].dst_back = loops[k].dst, loops[k].src_back = loops[k].src;
 }
 
 /* Loops that store nothing twice, but for turns that go back, and the pieces of the destination. In half of the cases
@@ -259,8 +259,8 @@ static void draw_loops(int64_t *at, int pieces, int width)
         loops[2].src = between(-32, 32);
         loops[2].extent = 96 * between(1, 2);
     }
-    if (loops[2].extent > 1 && one_in(2)) loops[2].src_back = between(-100, 100);
-    if (loops[2].extent > 1 && one_in(2)) loops[2].dst_back = between(0, step - 1);
+    if (one_in(2)) loops[2].src_back = between(-100, 100);
+    if (one_in(2)) loops[2].dst_back = between(0, step - 1);
     int64_t pitch = adjacent ? loops[2].extent * step + gap : step + gap;
     if (one_in(20)) pitch = (pitch + 4095) / 4096 * 4096; /* where pieces push each other out of the cache */
     draw_destination(at, pieces / run, pitch);

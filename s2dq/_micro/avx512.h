@@ -257,8 +257,8 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     /* One loop, not three: where the innermost one is short, constants that leave the registers around it would cost as
      * much as the tiles. */
     int64_t i = loops[0].extent, j = loops[1].extent, left = loops[2].extent, fetch = 0, around = 0;
-    const uint8_t *s = src;
-    uint8_t *d = dst;
+    const uint8_t *s = src - (i == 1 ? loops[0].src_back : 0) - (j == 1 ? loops[1].src_back : 0);
+    uint8_t *d = dst - (i == 1 ? loops[0].dst_back : 0) - (j == 1 ? loops[1].dst_back : 0);
     if (far) {
         const int state = s2dq_ahead_state(&ahead, 0, 0);
         fetch = ahead.fetch[state], around = ahead.around[state];

@@ -11,8 +11,7 @@
 #define S2DQ_RESTRICT restrict
 #endif
 
-/* `src_back`, `dst_back`: how far the last of several turns of a loop over tiles goes back, so that it ends where the
- * axis ends. */
+/* `src_back`, `dst_back`: how far the last turn of a loop over tiles goes back, so that it ends where the axis ends. */
 typedef struct {
     int64_t extent, src, dst, tab, src_back, dst_back;
 } s2dq_axis;
