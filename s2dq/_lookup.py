@@ -126,7 +126,7 @@ def _rising(values: np.ndarray, slopes: np.ndarray, less: int, shift: int) -> Li
     risen = np.maximum(_LEVELS * 256 - less, 0) * slopes[:, np.newaxis] >> 16
     low, high = _words(values, shift)
     least = np.maximum((low - risen).max(axis=1), 0)
-    most = np.minimum((high - risen).min(axis=1), (65536 >> shift) - 1)
+    most = (high - risen).min(axis=1)
     fits = least <= most
     return _first_right(values, [(at, more, less, shift) for at, more in zip(slopes[fits], least[fits])])
 

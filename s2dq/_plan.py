@@ -38,7 +38,6 @@ from s2dq._tiles import (
     Network,
     Pattern,
     Tile,
-    goes_past,
     tile_of,
     tile_past,
 )
@@ -475,7 +474,7 @@ def past_for(box: Box, means: Means) -> Found | None:
     if not means.streams or box.width >= _LONG_BYTES:
         return None
     found = tile_for(box, means)
-    if found and goes_past(*found, means.sweep):
+    if found and next(tiled(box, means, found)).boxes[0].stream:
         return found
     return tile_past(box.axes, box.width, means.sweep)
 
@@ -510,7 +509,7 @@ def tiled(box: Box, means: Means, found: Found | None = None) -> Iterator[Segmen
     elif means.streams and innermost and tile.fills_lines(innermost.axis):
         if innermost.axis.dst * innermost.axis.extent >= means.sweep:
             stream = innermost.count
-    if not stream and isinstance(tile, Tile):
+    if not stream:
         streams, pieces = tile.src.runs()
         read_pages(rows, inner, streams, pieces * tile.src.width, tile.dst.runs()[1] * tile.dst.width)
     tiles = box._replace(axes=tuple(inner), width=tile.nbytes, tile=tile, stream=stream)
@@ -601,8 +600,8 @@ def is_far_run(box: Box, means: Means) -> bool:
 
 
 def is_run(box: Box) -> bool:
-    """Whether bytes that lie one after the other go through one table."""
-    return bool(box.lookup) and box.width >= LINE and not any(axis.tab for axis in box.axes)
+    """Whether bytes that lie one after the other go through one table, where `by_table` has told tables apart."""
+    return bool(box.lookup) and box.width >= LINE
 
 
 def direct(move: Move, tiles: Means | None, nbytes: int) -> Plan:
@@ -759,7 +758,7 @@ def counted_plan(move: Move, window: Window, tiles: Means, nbytes: int) -> Plan 
     rows, inner, size = shared_rows(move, nbytes)
     if len(boxes) == 1 or not rows or size > _MOST_ROW_BYTES:
         return Plan(tuple(moved(boxes, tiles, nbytes)), 0)
-    parts = moved(list(counted_boxes(inner, window)), tiles._replace(streams=False), 0)
+    parts = moved(list(counted_boxes(inner, window)), tiles, 0)
     return Plan((Segment(rows, tuple(without_rows(parts))),), 0)
 
 
@@ -1065,7 +1064,7 @@ def _chained_boxes(move: Move, tiles: Means | None) -> Iterator[Box]:
         for box in boxes_of(move):
             yield box._replace(axes=loop_order(box.axes))
         return
-    yield from without_rows(direct(move, tiles._replace(streams=False), 0).segments)
+    yield from without_rows(direct(move, tiles, 0).segments)
 
 
 def _splits_planes(p: DepthProblem) -> bool:

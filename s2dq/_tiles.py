@@ -11,7 +11,7 @@ What a tile costs is fitted to timed programs: loads and stores by their width, 
 that leave the nearest cache before their neighbours are used. Shuffles cost nothing measurable beside them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations
 from math import prod
@@ -94,7 +94,7 @@ class Side(NamedTuple):
 
     def is_whole(self) -> bool:
         """Whether every piece is a register, and full."""
-        return self.width == REGISTER and all(mask == (1 << REGISTER) - 1 for mask in self.masks)
+        return all(mask == (1 << REGISTER) - 1 for mask in self.masks)
 
     def runs(self) -> tuple[int, int]:
         """``(runs, pieces in each)``, or zeros where runs differ."""
@@ -507,7 +507,7 @@ def order_loops(loops: list[Loop], tile: Tile | Network) -> list[Loop]:
     for k, loop in enumerate(loops):
         steps = {abs(step) for step in (loop.axis.src, loop.axis.dst) if 0 < abs(step) < LINE}
         for block in sorted({lines * LINE // step for step in steps for lines in (1, 4)}):
-            whole = (loop.axis.extent - bool(loop.axis.src_back or loop.axis.dst_back)) // block
+            whole = (loop.axis.extent - bool(loop.axis.dst_back)) // block
             if whole < 2 or block < 2:
                 continue
             src, dst = loop.axis.src, loop.axis.dst
@@ -669,14 +669,6 @@ def tile_of(
     return tile, tuple(loops)
 
 
-def goes_past(tile: Tile | Network, loops: Sequence[Loop], sweep: int) -> bool:
-    """Whether kernels can store past the caches: one run through all loops, or those of at least `sweep` bytes."""
-    if tile.is_sequence([loop.axis for loop in loops]):
-        return True
-    innermost = loops[-1].axis if loops else None
-    return innermost is not None and tile.fills_lines(innermost) and innermost.dst * innermost.extent >= sweep
-
-
 def tile_past(axes: tuple[Axis, ...], width: int, sweep: int) -> tuple[Tile, tuple[Loop, ...]] | None:
     """As `tile_of`, for granules whose result goes past the caches: whole registers, in runs that the innermost loop
     makes longer, to at least `sweep` bytes. None where no tile does, or none that is cheap enough."""
@@ -716,7 +708,7 @@ def growing_axis(axes: list[Axis], counts: tuple[int, ...]) -> int | None:
     grows = None
     for k in sorted(range(len(axes)), key=lambda k: abs(axes[k].dst)):
         axis, count = axes[k], counts[k]
-        if grows is None and axis.dst == run:
+        if axis.dst == run:
             run *= count
             grows = k if count < axis.extent else None
         elif count > 1 and axis.dst % LINE:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from s2dq._lookup import Lookup, lines_of, lookup_of
+from s2dq._lookup import Line, Lookup, lines_of, lookup_of, values_of
 
 BYTES = np.arange(256, dtype=np.uint8)
 
@@ -54,7 +54,8 @@ def test_tables_that_quantize_are_lines(rng, dtype, count):
 def test_tables_that_turn_bits(turned):
     table = BYTES ^ np.uint8(turned)
     assert lookup_of(np.stack([table, table]))[0::4] == ("flip", turned)
-    assert lookup_of(np.stack([table, BYTES[::-1] ^ np.uint8(7)])).kind == "table"
+    other = lookup_of(np.stack([table, BYTES[::-1] ^ np.uint8(7)]))
+    assert (other.kind, other.first, other.flip) == ("table", 0, 0)
 
 
 def test_signed_bytes_are_lines_too(rng):
@@ -74,6 +75,15 @@ def test_what_is_no_line_stays_a_table(table):
     lookup = lookup_of(table[np.newaxis])
     np.testing.assert_array_equal(values_by(lookup)[0], table)
     assert (lookup.kind == "line") == bool(lines) or lookup.kind == "flip"
+
+
+@pytest.mark.parametrize("flip, line", [
+    (0, (53648, 52290, 0, 1)), (0, (42565, 32768, 22177, 1)),  # of the first slopes tried, then of all of them
+    (128, (32954, 33918, 32, 1)), (0, (30329, 32776, 192, 0)),  # by less than a step, in the first try and the sixth
+])  # fmt: skip
+def test_the_first_line_that_fits_is_taken(flip, line):
+    lookup = lookup_of(values_of(Line(*line)).astype(np.uint8)[np.newaxis] ^ np.uint8(flip))
+    assert (lookup.kind, lookup.first, lookup.flip, lookup.lines.tolist()) == ("line", 0, flip, [list(line)])
 
 
 def test_constant_tables_are_lines():

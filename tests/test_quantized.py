@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import s2dq
 from guarded import rounding_directions, run_child
-from s2dq import QuantizedTensor, _kernels, _validate, reference
+from s2dq import QuantizedTensor, _kernels, _validate, quantized, reference
 
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32")
 FLOATS = ("float16", "float32", "float64")
@@ -131,6 +131,17 @@ def test_every_length(rng, dtype, length):
         q = s2dq.quantize(x, *pair, dtype, axis=axis)
         np.testing.assert_array_equal(q.values, reference.quantize(x, *pair, dtype, axis=axis), strict=True)
         same(q.dequantize(), reference.dequantize(q.values, *pair, axis=axis))
+
+
+@pytest.mark.parametrize("shape, axis, expected", [
+    ((5, 64), 0, (5, 64, 1)),  # a run is long enough to go through one pair
+    ((5, 7), 0, (1, 35, 35, 7)),  # each element with its own
+    ((600, 3), 1, (1, 1800, 513, 1, 171)),
+    ((70000, 2), 0, (70000, 2, 1)),  # too many of those
+    ((70000,), 0, (1, 70000, 70000)),
+])  # fmt: skip
+def test_how_parameters_are_taken_along(shape, axis, expected):
+    assert quantized._along(shape, SimpleNamespace(axis=axis)) == quantized._Along(*expected)
 
 
 SHAPES = [(3,), (4, 5), (2, 3, 4), (2, 7, 3, 5), (1, 200, 3, 3), (3, 2, 100), (2, 5, 2, 3, 4), (2, 1, 3, 3, 32),
