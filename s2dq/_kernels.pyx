@@ -31,7 +31,7 @@ from types import MethodType
 
 cimport cython
 from cython.parallel cimport prange
-from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -384,7 +384,6 @@ cdef struct Buffers:
     uint8_t *y
     uint8_t *scratch
     const uint8_t *fill
-    const uint8_t *fill_high
     const uint8_t *tables
     const s2dq_filling *fillings  # of every box, where tiles look bytes up
     const s2dq_tables *mapping  # the lines of the tables, where all have one
@@ -428,6 +427,11 @@ cdef bint goes_on(const s2dq_axis *axes, int count, int64_t *read) noexcept nogi
     return True
 
 
+cdef void *room(int64_t length, int64_t numbers, size_t size) noexcept:
+    """Cleared memory for all parts of a table that take so many of its `length` numbers, or more."""
+    return calloc(length // numbers + 1, size)
+
+
 cdef class Program:
     """A plan in the form the driver reads: immutable, shared between threads.
 
@@ -456,17 +460,17 @@ cdef class Program:
         cdef int64_t size
         cdef Segment *segment
         cdef Box *box
-        if length < 2 or not 0 <= table[0] <= length:
+        if length < 2 or not 0 <= table[0] <= length // 2:
             raise ValueError("plan table: no plan starts like this")
         self.count = <int>table[0]
         self.scratch = table[1]
         self.low, self.high = INT64_MAX, INT64_MIN
-        # No part of the table is longer than the table, which bounds what has to be allocated.
-        self.segments = <Segment *>calloc(self.count + 1, sizeof(Segment))
-        self.boxes = <Box *>calloc(length // 8 + 1, sizeof(Box))
-        self.axes = <s2dq_axis *>calloc(length // 6 + 1, sizeof(s2dq_axis))
-        self.tiles = <s2dq_tile *>calloc(length // 68 + 1, sizeof(s2dq_tile))
-        self.networks = <s2dq_network *>calloc(length // 128 + 1, sizeof(s2dq_network))
+        # Parts are of so many numbers at least, which bounds how many there are.
+        self.segments = <Segment *>room(length, 2, sizeof(Segment))
+        self.boxes = <Box *>room(length, 8, sizeof(Box))
+        self.axes = <s2dq_axis *>room(length, 6, sizeof(s2dq_axis))
+        self.tiles = <s2dq_tile *>room(length, 68, sizeof(s2dq_tile))
+        self.networks = <s2dq_network *>room(length, 128, sizeof(s2dq_network))
         if not self.segments or not self.boxes or not self.axes or not self.tiles or not self.networks:
             raise MemoryError("plan table: no memory for the program")
         for s in range(self.count):
@@ -665,6 +669,35 @@ cdef class Program:
             register[k] = <uint8_t>(table[at[0] + k // 8] >> 8 * (k % 8) & 255)
         at[0] += S2DQ_REGISTER_BYTES // 8
 
+    def chosen(self):
+        """What the plan leaves open, for tests: the reach in X, whether lines go past the caches, and for each box what
+        it reads, whether it is fetched, which kernels there are for it, and how a tile's stores were joined."""
+        cdef Box *box
+        cdef int k
+        boxes = []
+        for k in range(self.all_boxes):
+            box = &self.boxes[k]
+            if box.network:
+                boxes.append((box.low, box.high, box.network.far, box.network.run, box.network.unit, box.network.step))
+            elif box.tile:
+                boxes.append((box.low, box.high, box.tile.far, box.tile.past, box.tile.stores, box.tile.fills,
+                              box.tile.mapped, box.streamer != NULL, box.aligner != NULL, box.tile.steps != NULL))
+        return self.low, self.high, self.past, boxes
+
+    def tasks(self, int team):
+        """How rows are cut into tasks for a team, for tests: rows in a task of each segment, its first task, and how many
+        there are in all."""
+        cdef int s
+        cdef int64_t count
+        cdef Segment *segments = <Segment *>malloc(max(1, self.count) * sizeof(Segment))
+        if not segments:
+            raise MemoryError("no memory for the segments")
+        try:
+            count = share_out(self, segments, team)
+            return [(segments[s].task_rows, segments[s].first_task) for s in range(self.count)], count
+        finally:
+            free(segments)
+
     def __dealloc__(self):
         free(self.segments)
         free(self.boxes)
@@ -820,7 +853,8 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *scratch
         if box.source == BUFFER_X:
             tiling.low, tiling.high = buffers.x_low, buffers.x_high
         elif box.source == BUFFER_F:
-            tiling.low, tiling.high = buffers.fill, buffers.fill_high
+            # Behind the fill values a register may be read, and no piece begins behind them.
+            tiling.low, tiling.high = buffers.fill, buffers.fill + INT32_MAX
         else:
             tiling.low, tiling.high = scratch, scratch + buffers.scratch_bytes
         for k in range(count):
@@ -842,7 +876,7 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *scratch
 
 cdef void run_row(const Segment *segment, const Buffers *buffers, uint8_t *scratch, int64_t src,
                   int64_t dst) noexcept nogil:
-    """All boxes of one row of a chain; `src` and `dst` are the row's offsets in X and Y."""
+    """All boxes of one row; `src` and `dst` are its offsets in X and Y."""
     cdef int b
     cdef const Box *box
     cdef const uint8_t *source
@@ -873,11 +907,7 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
     cdef const uint8_t *source = buffers.x if box.source == BUFFER_X else buffers.fill
 
     if inner < 0:  # a single row
-        if segment.boxes > 1:
-            run_row(segment, buffers, scratch, 0, 0)
-        else:
-            run_box(box, buffers, NULL, source + box.src_offset, buffers.y + box.dst_offset,
-                    buffers.tables + box.tab_offset, box.axes, box.count)
+        run_row(segment, buffers, scratch, 0, 0)
         return
 
     for k in range(inner, -1, -1):
@@ -1063,7 +1093,6 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
     buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
     buffers.y = <uint8_t *>cnp.PyArray_DATA(out)
     buffers.fill = &fill[0]
-    buffers.fill_high = buffers.fill + fill.shape[0]
     look_up(&buffers, lookups)
     execute(program, &buffers, num_threads)
 
@@ -1324,7 +1353,6 @@ cdef class PreparedCall:
         self.ready.plan.x_low, self.ready.plan.x_high = program.low, program.high
         self.ready.plan.out_bytes = cnp.PyArray_NBYTES(out)
         self.ready.buffers.fill = <const uint8_t *>PyBytes_AS_STRING(fill)
-        self.ready.buffers.fill_high = self.ready.buffers.fill + PyBytes_GET_SIZE(fill)
         look_up(&self.ready.buffers, lookups)
         self.ready.program = <PyObject *>program
         self.ready.num_threads = num_threads
@@ -1463,7 +1491,6 @@ cdef class Seen:
             buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
             buffers.y = <uint8_t *>cnp.PyArray_DATA(result)
             buffers.fill = <const uint8_t *>PyBytes_AS_STRING(self.fill)
-            buffers.fill_high = buffers.fill + PyBytes_GET_SIZE(self.fill)
             look_up(&buffers, self.lookups)
             execute(self.program, &buffers, threads)
         return result
@@ -1560,6 +1587,11 @@ cdef Py_ssize_t place_of(cnp.ndarray x) noexcept:
     for k in range(cnp.PyArray_NDIM(x)):
         hash = hash * 31 + <uint64_t>cnp.PyArray_DIM(x, k)
     return <Py_ssize_t>((hash ^ hash >> 6 ^ hash >> 12) % MEMO_RECENT)
+
+
+def recent_place(cnp.ndarray x not None):
+    """Where `Recall` looks for calls on arrays of this shape, for tests."""
+    return place_of(x)
 
 
 @cython.final
@@ -1756,6 +1788,19 @@ cdef int team_for(int64_t nbytes, int num_threads) noexcept nogil:
     return 1
 
 
+def shift_of(int64_t done, int64_t tasks, int64_t nbytes, int team):
+    """How long tasks are run between two looks at signals, for tests: the tasks between two looks at the clock, how many
+    nanoseconds until the shift is over or 0 where nobody looks, and the task at which it ends."""
+    cdef Shift shift
+    begin_shift(&shift, done, tasks, nbytes, team)
+    return shift.glance, shift.over and shift.over - s2dq_now(), shift.stop
+
+
+def team_of(int64_t nbytes, int num_threads):
+    """Size of the team that a call with a result of this size would get now, for tests."""
+    return team_for(nbytes, num_threads)
+
+
 def get_team_limit():
     """Size of the team a large call on this thread would get now."""
     return team_limit(0)
@@ -1896,6 +1941,17 @@ cdef struct Parts:               # of a conversion
     int64_t count, size          # elements, and those of a part
 
 
+cdef int64_t part_size(int64_t nbytes, int64_t width, int team) noexcept nogil:
+    """Elements that a thread of a team converts at once: parts begin at lines of the result, so that no two threads write
+    one."""
+    return min(max(nbytes // (4 * team), TASK_MIN), TASK_MAX) // width // 64 * 64
+
+
+def conversion_part(int64_t nbytes, int64_t width, int team):
+    """Elements in a part of a conversion, for tests."""
+    return part_size(nbytes, width, team)
+
+
 cdef int run_conversion(const s2dq_conversion *conversion, int64_t count, int64_t width, int num_threads) except -1:
     """Convert `count` elements of at most `width` bytes, shared out as `execute` does it."""
     cdef int64_t nbytes = count * width
@@ -1908,8 +1964,7 @@ cdef int run_conversion(const s2dq_conversion *conversion, int64_t count, int64_
         return 0
     team = team_for(nbytes, num_threads)
     parts.conversion, parts.count = conversion, count
-    # Parts begin at lines of the result, so that no two threads write one.
-    parts.size = min(max(nbytes // (4 * team), TASK_MIN), TASK_MAX) // width // 64 * 64
+    parts.size = part_size(nbytes, width, team)
     tasks = (count + parts.size - 1) // parts.size
     return run_tasks(run_part, &parts, tasks, nbytes, <int>min(<int64_t>team, tasks))
 

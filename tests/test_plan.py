@@ -772,7 +772,7 @@ def ask_for_large_programs():
             resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
     many = np.zeros(1 << 22, np.int64)
-    many[0] = many.size  # segments, it says
+    many[0] = many.size // 2  # segments, it says
     refusal(_kernels.Program, many)
     count = 1 << 17
     box = [0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]  # a byte from X to Y

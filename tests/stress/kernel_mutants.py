@@ -48,9 +48,9 @@ from typing import NamedTuple
 
 from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent, told_apart
 
-SUITES = ["worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "operators", "quantized", "preprocess",
-          "postprocess", "memo", "prepared", "programs", "allocations", "plan", "recorded_plans", "tiles", "isas",
-          "fork_threads", "process", "interrupt", "guard_pages"]
+SUITES = ["decisions", "worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "operators", "quantized",
+          "preprocess", "postprocess", "memo", "prepared", "programs", "allocations", "plan", "recorded_plans", "tiles",
+          "isas", "fork_threads", "process", "interrupt", "guard_pages"]
 TOO_LONG = "tests/test_isas.py::test_operator_suites_on"  # it runs the others again
 EQUIVALENT = Path(__file__).with_name("equivalent_kernel_mutants.txt")
 ITEMS = 3000  # tests that a mutant is shown, at most
