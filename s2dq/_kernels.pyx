@@ -689,14 +689,10 @@ cdef class Program:
         there are in all."""
         cdef int s
         cdef int64_t count
-        cdef Segment *segments = <Segment *>malloc(max(1, self.count) * sizeof(Segment))
-        if not segments:
-            raise MemoryError("no memory for the segments")
-        try:
-            count = share_out(self, segments, team)
-            return [(segments[s].task_rows, segments[s].first_task) for s in range(self.count)], count
-        finally:
-            free(segments)
+        memory = bytearray(self.count * sizeof(Segment))
+        cdef Segment *segments = <Segment *><char *>memory
+        count = share_out(self, segments, team)
+        return [(segments[s].task_rows, segments[s].first_task) for s in range(self.count)], count
 
     def __dealloc__(self):
         free(self.segments)

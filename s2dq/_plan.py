@@ -474,7 +474,8 @@ def past_for(box: Box, means: Means) -> Found | None:
     if not means.streams or box.width >= _LONG_BYTES:
         return None
     found = tile_for(box, means)
-    if found and next(tiled(box, means, found)).boxes[0].stream:
+    assert found, "granules alone always fit"
+    if next(tiled(box, means, found)).boxes[0].stream:
         return found
     return tile_past(box.axes, box.width, means.sweep)
 

@@ -742,6 +742,22 @@ def test_far_runs_that_no_tile_makes_longer_are_copied(axes, copied):
     assert _plan.is_far_run(box, means) == copied
 
 
+@pytest.mark.parametrize(("nbytes", "sweep"), [
+    (0, 0), ((10 << 20) - 1, 0), (10 << 20, 3072), ((24 << 20) - 1, 3072), (24 << 20, 2048), (1 << 40, 2048),
+])  # fmt: skip
+def test_from_which_size_on_results_go_past_the_caches(nbytes, sweep):
+    means = _plan.Means(networks=True, streams=True, short_rows=True, lines=True, moves=True, maps=False, tables=True)
+    assert means.for_result(nbytes) == means._replace(streams=sweep > 0, sweep=sweep)
+    assert not means._replace(streams=False).for_result(nbytes).streams
+
+
+def test_runs_with_spare_lanes_stay_in_the_order_of_the_result():
+    """Their kernel writes lanes behind a run; other runs are read in the order of the source, so that none is left."""
+    box = _plan.Box(_plan.X, _plan.Y, 0, 0, 128, (Axis(100, 128, 1 << 20), Axis(200, 12800, 192)))
+    assert _plan.leaves_gaps(box)
+    assert not _plan.leaves_gaps(box._replace(lanes=64, lane=1))
+
+
 @pytest.mark.skipif(not (_kernels.tile_means() or [False])[0], reason="no networks on this instruction set")
 def test_a_network_that_has_no_kernel_is_refused():
     """One level, and 64 bytes of a register side by side on either side: nothing to exchange."""

@@ -347,6 +347,7 @@ def test_tile_table_is_as_long_as_the_kernels_expect(rng):
         (1, [(100, 28, 84), (3, 2800, 1), (28, 1, 3)], False),  # three streams
         (1, [(100, 28, 60), (2, 2800, 1), (28, 1, 2)], False),  # rows with gaps between them
         (1, [(100, 28, 56), (28, 1, 2)], False),  # one stream
+        (1, [(2, 64, 20), (20, 2, 1)], False),  # every other byte of two rows
         (3, [(100, 24, 48), (2, 2400, 3), (8, 3, 6)], False),  # no register holds a whole number of elements
     ],
 )
