@@ -751,6 +751,13 @@ def test_from_which_size_on_results_go_past_the_caches(nbytes, sweep):
     assert not means._replace(streams=False).for_result(nbytes).streams
 
 
+@pytest.mark.parametrize(("width", "past"), [(512, True), (1024, False), (2048, False)])
+def test_long_granules_need_no_tile_to_go_past_the_caches(width, past):
+    means = _plan.Means(networks=True, streams=True, short_rows=True, lines=True, moves=True, maps=False, tables=True)
+    box = _plan.Box(_plan.X, _plan.Y, 0, 0, width, (Axis(1 << 16, 2 * width, width),))
+    assert (_plan.past_for(box, means.for_result(width << 16)) is not None) == past
+
+
 def test_runs_with_spare_lanes_stay_in_the_order_of_the_result():
     """Their kernel writes lanes behind a run; other runs are read in the order of the source, so that none is left."""
     box = _plan.Box(_plan.X, _plan.Y, 0, 0, 128, (Axis(100, 128, 1 << 20), Axis(200, 12800, 192)))
