@@ -34,7 +34,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_New, PyCapsule_SetContext
@@ -685,8 +685,8 @@ cdef class Program:
         return self.low, self.high, self.past, boxes
 
     def tasks(self, int team):
-        """How rows are cut into tasks for a team, for tests: rows in a task of each segment, its first task, and how many
-        there are in all."""
+        """How rows are cut into tasks for a team, for tests: rows in a task of each segment, its first task, and how
+        many there are in all."""
         cdef int s
         cdef int64_t count
         memory = bytearray(self.count * sizeof(Segment))
@@ -1785,8 +1785,8 @@ cdef int team_for(int64_t nbytes, int num_threads) noexcept nogil:
 
 
 def shift_of(int64_t done, int64_t tasks, int64_t nbytes, int team):
-    """How long tasks are run between two looks at signals, for tests: the tasks between two looks at the clock, how many
-    nanoseconds until the shift is over or 0 where nobody looks, and the task at which it ends."""
+    """How long tasks are run between two looks at signals, for tests: the tasks between two looks at the clock, how
+    many nanoseconds until the shift is over or 0 where nobody looks, and the task at which it ends."""
     cdef Shift shift
     begin_shift(&shift, done, tasks, nbytes, team)
     return shift.glance, shift.over and shift.over - s2dq_now(), shift.stop
@@ -1938,8 +1938,8 @@ cdef struct Parts:               # of a conversion
 
 
 cdef int64_t part_size(int64_t nbytes, int64_t width, int team) noexcept nogil:
-    """Elements that a thread of a team converts at once: parts begin at lines of the result, so that no two threads write
-    one."""
+    """Elements that a thread of a team converts at once: parts begin at lines of the result, so that no two threads
+    write one."""
     return min(max(nbytes // (4 * team), TASK_MIN), TASK_MAX) // width // 64 * 64
 
 
