@@ -195,13 +195,14 @@ print("decided")
 """
 
 
-def test_when_a_call_gets_a_team():
+def test_when_a_call_gets_a_team(tmp_path):
     if not _kernels.build_info()[1]:
         pytest.skip("no OpenMP, no teams")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "S2DQ_NUM"))}
     environment["OMP_NUM_THREADS"] = "4"
+    # Elsewhere: of the package that is installed.
     done = subprocess.run([sys.executable, "-c", WHEN_A_TEAM], capture_output=True, text=True, timeout=100,
-                          env=environment)  # fmt: skip
+                          env=environment, cwd=tmp_path)  # fmt: skip
     assert done.stdout == "decided\n", done.stderr
 
 
