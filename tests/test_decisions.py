@@ -17,6 +17,7 @@ import pytest
 
 import s2dq
 from drawn_problems import drawn_problem
+from guarded import run_child
 from recorded_plans import MEANS, plan_of, problem_of
 from s2dq import _kernels
 
@@ -103,8 +104,9 @@ def test_decisions_are_the_recorded_ones():
 ])  # fmt: skip
 def test_a_program_has_room_for_all_of_its_parts(operator, shape, arguments):
     problem = problem_of(operator, np.zeros(shape, np.int8), arguments)
-    count, scratch, *segments = plan_of(problem, MEANS[_kernels.isa()]).encode()
-    alone = _kernels.Program(np.array([count, scratch, *segments], np.int64))
+    plan = plan_of(problem, MEANS[_kernels.isa()])
+    count, scratch, *segments = plan.encode()
+    alone = program_of(plan)
     many = _kernels.Program(np.array([500 * count, scratch, *500 * segments], np.int64))
     (*reach, boxes), (*all_reach, all_boxes) = alone.chosen(), many.chosen()
     assert many.nbytes == 500 * alone.nbytes and all_reach == reach
@@ -158,52 +160,50 @@ def test_parts_of_a_conversion_are_whole_lines(nbytes, width, team, part):
 
 # --------------------------------------------------------------------------------------------------- who works
 
-WHEN_A_TEAM = """
-import time
-import numpy as np, s2dq
-from s2dq import _kernels
-_kernels.pretend_processors(4)
-_kernels.set_quota(0)
-K, M = 1 << 10, 1 << 20
-def teams(threads, *sizes):
-    return [_kernels.team_of(size, threads) for size in sizes]
-asked = teams(3, 256 * K - 1, 256 * K, M)
-assert asked == [1, 3, 3], asked
-most = 4
-time.sleep(0.05)  # asleep: those so large that they do not mind, and nobody else
-asleep = teams(0, 256 * K, M - 1, M, 256 * M - 1, 256 * M, 257 * M)
-assert asleep == [1, 1, 1, 1, most, most], asleep
-x = np.zeros((1, 1024, 1024, 1), np.uint8)
-out = s2dq.space_to_depth(x, 2)
-for _ in range(20):  # a call of 1 MiB wakes it for a millisecond
-    s2dq.space_to_depth(x, 2, out=out)
-    awake = teams(0, 256 * K, M - 1, M, 256 * M - 1, 256 * M)
-    if awake == [1, 1, most, most, most]:
-        break
-else:
-    raise AssertionError(awake)
-small = np.zeros((1, 1008, 1024, 1), np.uint8)
-time.sleep(0.05)
-out = s2dq.space_to_depth(small, 2)
-s2dq.space_to_depth(small, 2, out=out)  # one of less does not
-assert teams(0, M) == [1]
-s2dq.set_num_threads(2)
-time.sleep(0.05)
-asked = teams(0, 256 * K - 1, 256 * K, M)  # by the setter, as for this call
-assert asked == [1, 2, 2], asked
-print("decided")
-"""
+def tell_when_a_call_gets_a_team():
+    import time
+
+    import numpy as np
+
+    import s2dq
+    from s2dq import _kernels
+
+    kib, mib = 1 << 10, 1 << 20
+    _kernels.pretend_processors(4)
+    _kernels.set_quota(0)
+
+    def teams(threads, *sizes):
+        return [_kernels.team_of(size, threads) for size in sizes]
+
+    asked = teams(3, 256 * kib - 1, 256 * kib, mib)
+    assert asked == [1, 3, 3], asked
+    time.sleep(0.05)  # asleep: those so large that they do not mind, and nobody else
+    asleep = teams(0, 256 * kib, mib - 1, mib, 256 * mib - 1, 256 * mib, 257 * mib)
+    assert asleep == [1, 1, 1, 1, 4, 4], asleep
+    x = np.zeros((1, 1024, 1024, 1), np.uint8)
+    out = s2dq.space_to_depth(x, 2)
+    for _ in range(20):  # a call of 1 MiB wakes it for a millisecond
+        s2dq.space_to_depth(x, 2, out=out)
+        awake = teams(0, 256 * kib, mib - 1, mib, 256 * mib - 1, 256 * mib)
+        if awake == [1, 1, 4, 4, 4]:
+            break
+    else:
+        raise AssertionError(awake)
+    small = np.zeros((1, 1008, 1024, 1), np.uint8)
+    time.sleep(0.05)
+    out = s2dq.space_to_depth(small, 2)
+    s2dq.space_to_depth(small, 2, out=out)  # one of less does not
+    assert teams(0, mib) == [1]
+    s2dq.set_num_threads(2)
+    time.sleep(0.05)
+    asked = teams(0, 256 * kib - 1, 256 * kib, mib)  # by the setter, as for this call
+    assert asked == [1, 2, 2], asked
+    print("decided")
 
 
-def test_when_a_call_gets_a_team(tmp_path):
-    if not _kernels.build_info()[1]:
-        pytest.skip("no OpenMP, no teams")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "S2DQ_NUM"))}
-    environment["OMP_NUM_THREADS"] = "4"
-    # Elsewhere: of the package that is installed.
-    done = subprocess.run([sys.executable, "-c", WHEN_A_TEAM], capture_output=True, text=True, timeout=100,
-                          env=environment, cwd=tmp_path)  # fmt: skip
-    assert done.stdout == "decided\n", done.stderr
+@pytest.mark.skipif(not _kernels.build_info()[1], reason="no OpenMP, no teams")
+def test_when_a_call_gets_a_team():
+    assert run_child(tell_when_a_call_gets_a_team, env={"OMP_NUM_THREADS": "4"}) == "decided\n"
 
 
 def test_recent_calls_have_places_of_their_own():

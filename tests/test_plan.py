@@ -732,30 +732,30 @@ def test_a_table_that_starts_like_no_plan_is_refused(table):
         _kernels.Program(np.array(table, np.int64))
 
 
+VBMI_MEANS = _plan.Means(*MEANS["avx512vbmi"])
+
+
 @pytest.mark.parametrize(("axes", "copied"), [
     ([Axis(3, 512, 1920), Axis(97, 1 << 17, 1 << 16)], True),  # a tile is one run
     ([Axis(64, 512, 128), Axis(97, 1 << 17, 1 << 16)], False),  # a tile joins two
 ])  # fmt: skip
 def test_far_runs_that_no_tile_makes_longer_are_copied(axes, copied):
-    means = _plan.Means(networks=True, streams=True, short_rows=True, lines=True, moves=True, maps=False, tables=True)
     box = _plan.Box(_plan.X, _plan.Y, 0, 0, 128, tuple(axes))
-    assert _plan.is_far_run(box, means) == copied
+    assert _plan.is_far_run(box, VBMI_MEANS) == copied
 
 
 @pytest.mark.parametrize(("nbytes", "sweep"), [
     (0, 0), ((10 << 20) - 1, 0), (10 << 20, 3072), ((24 << 20) - 1, 3072), (24 << 20, 2048), (1 << 40, 2048),
 ])  # fmt: skip
 def test_from_which_size_on_results_go_past_the_caches(nbytes, sweep):
-    means = _plan.Means(networks=True, streams=True, short_rows=True, lines=True, moves=True, maps=False, tables=True)
-    assert means.for_result(nbytes) == means._replace(streams=sweep > 0, sweep=sweep)
-    assert not means._replace(streams=False).for_result(nbytes).streams
+    assert VBMI_MEANS.for_result(nbytes) == VBMI_MEANS._replace(streams=sweep > 0, sweep=sweep)
+    assert not VBMI_MEANS._replace(streams=False).for_result(nbytes).streams
 
 
 @pytest.mark.parametrize(("width", "past"), [(512, True), (1024, False), (2048, False)])
 def test_long_granules_need_no_tile_to_go_past_the_caches(width, past):
-    means = _plan.Means(networks=True, streams=True, short_rows=True, lines=True, moves=True, maps=False, tables=True)
     box = _plan.Box(_plan.X, _plan.Y, 0, 0, width, (Axis(1 << 16, 2 * width, width),))
-    assert (_plan.past_for(box, means.for_result(width << 16)) is not None) == past
+    assert (_plan.past_for(box, VBMI_MEANS.for_result(width << 16)) is not None) == past
 
 
 def test_runs_with_spare_lanes_stay_in_the_order_of_the_result():
