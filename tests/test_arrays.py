@@ -417,11 +417,14 @@ def measure_memory():
         small = x[tuple(slice(400) if extent > 400 else slice(None) for extent in x.shape)]
         operator(small, *args, **kwargs, num_threads=2)
         out = out_memory[: prod(shape)].reshape(shape)
-        while in_use() < peak():
-            ballast.append(np.ones(2**17, np.uint8))
-        before = peak()
-        operator(x, *args, **kwargs, num_threads=2, out=out)
-        print(name, peak() - before, sep=": ")
+        growth = []
+        for _ in range(3):  # the interpreter's own heap grows now and then, a temporary is there every time
+            while in_use() < peak():
+                ballast.append(np.ones(2**17, np.uint8))
+            before = peak()
+            operator(x, *args, **kwargs, num_threads=2, out=out)
+            growth.append(peak() - before)
+        print(name, min(growth), sep=": ")
 
     # The gauge itself: two more MiB are seen.
     before = peak()
