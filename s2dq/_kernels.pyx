@@ -239,6 +239,7 @@ cdef extern from "_micro/threads.h" nogil:
     int s2dq_get_pretended() noexcept
     void s2dq_set_pretended(int count) noexcept
     int64_t s2dq_take(int64_t *next) noexcept
+    void s2dq_note(int *place, int value) noexcept
     void s2dq_set_stack_size(int64_t size) noexcept
     int s2dq_can_start(int team) noexcept
     void s2dq_keep_team(int team) noexcept
@@ -389,6 +390,7 @@ cdef struct Buffers:
     const s2dq_tables *mapping  # the lines of the tables, where all have one
     const s2dq_stage *stage      # where elements are converted first
     int64_t scratch_bytes        # of a thread
+    bint past                    # whether anything goes past the caches
 
 
 cdef bint worth_fetching(const s2dq_tile *tile) noexcept nogil:
@@ -425,6 +427,11 @@ cdef bint goes_on(const s2dq_axis *axes, int count, int64_t *read) noexcept nogi
             return False
         read[0] = axes[k].src * axes[k].extent - axes[k].src_back
     return True
+
+
+cdef void *some_memory(int64_t nbytes) noexcept nogil:
+    """For so many bytes, and for at least one: none could be NULL."""
+    return malloc(max(1, nbytes))
 
 
 cdef void *room(int64_t length, int64_t numbers, size_t size) noexcept:
@@ -954,7 +961,13 @@ cdef struct Errand:
     int count
     const Buffers *buffers
     bint shared                  # by a team of ours: else our number is that in a region of others
-    bint past
+
+
+cdef inline Errand errand_of(Program program, const Segment *segments, const Buffers *buffers,
+                             bint shared) noexcept nogil:
+    cdef Errand errand
+    errand.segments, errand.count, errand.buffers, errand.shared = segments, program.count, buffers, shared
+    return errand
 
 
 cdef void run_task(const void *work, int64_t task) noexcept nogil:
@@ -974,7 +987,7 @@ cdef void run_task(const void *work, int64_t task) noexcept nogil:
     first = (task - segment.first_task) * segment.task_rows
     run_rows(segment, buffers, buffers.scratch + (s2dq_thread() * buffers.scratch_bytes if errand.shared else 0), first,
              min(first + segment.task_rows, segment.rows))
-    if errand.past:  # once for many streams, for it waits until they have arrived
+    if buffers.past:  # once for many streams, for it waits until they have arrived
         KERNELS.settle()
 
 
@@ -1024,7 +1037,7 @@ cdef class Lookups:
         self.mapping.tables = &tables[0]
         self.mapping.lines = line if kind == "line" else NULL
         self.mapping.first, self.mapping.flip = <uint8_t>first, <uint8_t>flip
-        self.fillings = <s2dq_filling *>malloc(max(1, fillings + program.all_boxes * <int64_t>sizeof(s2dq_lines)))
+        self.fillings = <s2dq_filling *>some_memory(fillings + program.all_boxes * <int64_t>sizeof(s2dq_lines))
         if not self.fillings:
             raise MemoryError("no memory for the lookups")
         for k in range(program.all_boxes):
@@ -1086,18 +1099,16 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
         No memory for the scratch rows.
     """
     cdef Buffers buffers
+    set_up(&buffers, &fill[0], lookups)
     buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
     buffers.y = <uint8_t *>cnp.PyArray_DATA(out)
-    buffers.fill = &fill[0]
-    look_up(&buffers, lookups)
     execute(program, &buffers, num_threads)
 
 
-cdef void look_up(Buffers *buffers, Lookups lookups) noexcept:
-    buffers.tables = buffers.fill  # never read without lookups
-    buffers.fillings = NULL
-    buffers.stage = NULL
-    buffers.mapping = NULL
+cdef void set_up(Buffers *buffers, const uint8_t *fill, Lookups lookups) noexcept:
+    """OUT: what is the same in every run."""
+    memset(buffers, 0, sizeof(Buffers))
+    buffers.fill = fill
     if lookups is not None:
         buffers.mapping = &lookups.mapping
         buffers.stage = &lookups.stage
@@ -1112,11 +1123,13 @@ cdef struct Shift:               # of a team, between two looks at pending signa
     const void *work
     int64_t next, stop           # tasks, counted by all threads
     int64_t over                 # when
+    int team                     # how many threads there are, as they find it themselves
     int64_t glance               # tasks that a thread runs between two looks at the clock
 
 
 cdef inline void begin_shift(Shift *shift, int64_t done, int64_t tasks, int64_t nbytes, int team) noexcept nogil:
-    """All tasks but the first `done`, until somebody should look at signals. OUT: all but `run` and `work`."""
+    """All tasks but the first `done`, until somebody should look at signals. OUT: all but `run`, `work`
+    and `team`."""
     cdef int64_t each = max(1, nbytes // tasks)
     shift.glance = max(1, GLANCE // each)
     shift.over = s2dq_now() + SHIFT if tasks > shift.glance else 0
@@ -1125,11 +1138,10 @@ cdef inline void begin_shift(Shift *shift, int64_t done, int64_t tasks, int64_t 
         shift.stop = min(tasks, done + max(<int64_t>team, SLAB_BYTES // each))
 
 
-cdef void work_on(Shift *shift, int *team) noexcept nogil:
-    """Run tasks until all are taken or the shift is over. OUT: the size of the team, where `team` is not NULL."""
+cdef void work_on(Shift *shift) noexcept nogil:
+    """Run tasks until all are taken or the shift is over. OUT: `team`."""
     cdef int64_t task, left = shift.glance
-    if team:
-        team[0] = s2dq_team()
+    s2dq_note(&shift.team, s2dq_team())
     while left or s2dq_now() < shift.over:  # looked at first: a task that was taken is run
         left = (left or shift.glance) - 1
         task = s2dq_take(&shift.next)
@@ -1138,10 +1150,9 @@ cdef void work_on(Shift *shift, int *team) noexcept nogil:
         shift.run(shift.work, task)
 
 
-cdef void run_one(Shift *shift, int64_t task, int *team) noexcept nogil:
-    """A given task. OUT: as for `work_on`."""
-    if team:
-        team[0] = s2dq_team()
+cdef void run_one(Shift *shift, int64_t task) noexcept nogil:
+    """A given task. OUT: as of `work_on`."""
+    s2dq_note(&shift.team, s2dq_team())
     shift.run(shift.work, task)
 
 
@@ -1151,7 +1162,7 @@ cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nby
     Signals are looked at after every shift, by time: some programs move a hundred times as many bytes as others.
     """
     cdef Shift shift
-    cdef int member, seen = 1
+    cdef int member
     cdef int64_t task, done = 0
     if team > 1 and not s2dq_can_start(team):
         team = 1
@@ -1160,22 +1171,22 @@ cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nby
         with nogil:
             begin_shift(&shift, done, tasks, nbytes, team)
             if team == 1:
-                work_on(&shift, NULL)
+                work_on(&shift)
             elif nbytes < RESIDENT:
                 # The same part for the same thread, call after call: it is in that thread's caches.
                 for task in prange(tasks, schedule="static", num_threads=team):
-                    run_one(&shift, task, &seen if task == 0 else NULL)
+                    run_one(&shift, task)
                 shift.next = tasks
             else:
                 for member in prange(team, schedule="static", chunksize=1, num_threads=team):
-                    # One of them tells, so that no two threads write.
-                    work_on(&shift, &seen if member == 0 else NULL)
+                    work_on(&shift)
             done = min(shift.next, shift.stop)
         if team > 1:
-            s2dq_keep_team(seen)
+            team = shift.team
+            s2dq_keep_team(team)
         if done < tasks:
             PyErr_CheckSignals()
-    s2dq_set_last_team(seen)
+    s2dq_set_last_team(team)
     if nbytes >= PARALLEL_AWAKE:
         s2dq_set_last_end(s2dq_now())
     return 0
@@ -1191,12 +1202,11 @@ cdef inline bint run_small(Program program, Buffers *buffers) noexcept nogil:
     buffers.x_high = buffers.x + program.high
     buffers.scratch = NULL
     buffers.scratch_bytes = program.scratch
-    if program.nbytes > SMALL or program.scratch != 0:
+    buffers.past = program.past
+    if program.nbytes > SMALL or program.scratch != 0 or program.past:
         return False
     for s in range(program.count):
         run_rows(&program.segments[s], buffers, NULL, 0, program.segments[s].rows)
-    if program.past:
-        KERNELS.settle()
     s2dq_set_last_team(1)
     return True
 
@@ -1215,11 +1225,10 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
         if segments:
             tasks = share_out(program, segments, team)
             team = <int>min(<int64_t>team, tasks)
-            buffers.scratch = <uint8_t *>malloc(max(1, team * program.scratch))
+            buffers.scratch = <uint8_t *>some_memory(team * program.scratch)
         if not segments or not buffers.scratch:
             raise MemoryError("no memory for scratch rows")
-        errand.segments, errand.count, errand.buffers, errand.shared = segments, program.count, buffers, team > 1
-        errand.past = program.past
+        errand = errand_of(program, segments, buffers, team > 1)
         run_tasks(run_task, &errand, tasks, program.nbytes, team)
     finally:
         free(segments)
@@ -1260,15 +1269,14 @@ cdef int run_alone(Program program, Buffers *buffers) noexcept nogil:
     cdef int64_t tasks, done = 0
     cdef int status = 0
     cdef Segment *segments = <Segment *>malloc(program.count * sizeof(Segment))
-    buffers.scratch = <uint8_t *>malloc(max(1, program.scratch))
+    buffers.scratch = <uint8_t *>some_memory(program.scratch)
     if segments and buffers.scratch:
-        errand.segments, errand.count, errand.buffers, errand.shared = segments, program.count, buffers, False
-        errand.past = program.past
+        errand = errand_of(program, segments, buffers, False)
         tasks = share_out(program, segments, 1)
         shift.run, shift.work = run_task, &errand
         while done < tasks and status == 0:
             begin_shift(&shift, done, tasks, program.nbytes, 1)
-            work_on(&shift, NULL)
+            work_on(&shift)
             done = min(shift.next, shift.stop)
             if done < tasks:
                 status = s2dq_look_at_signals()
@@ -1348,8 +1356,7 @@ cdef class PreparedCall:
         self.ready.plan.run = run_plan
         self.ready.plan.x_low, self.ready.plan.x_high = program.low, program.high
         self.ready.plan.out_bytes = cnp.PyArray_NBYTES(out)
-        self.ready.buffers.fill = <const uint8_t *>PyBytes_AS_STRING(fill)
-        look_up(&self.ready.buffers, lookups)
+        set_up(&self.ready.buffers, <const uint8_t *>PyBytes_AS_STRING(fill), lookups)
         self.ready.program = <PyObject *>program
         self.ready.num_threads = num_threads
 
@@ -1484,10 +1491,9 @@ cdef class Seen:
         cdef Buffers buffers
         cdef cnp.ndarray result = self.result_for(<const uint8_t *>cnp.PyArray_DATA(x), out)
         if result is not None:
+            set_up(&buffers, <const uint8_t *>PyBytes_AS_STRING(self.fill), self.lookups)
             buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
             buffers.y = <uint8_t *>cnp.PyArray_DATA(result)
-            buffers.fill = <const uint8_t *>PyBytes_AS_STRING(self.fill)
-            look_up(&buffers, self.lookups)
             execute(self.program, &buffers, threads)
         return result
 
@@ -1795,6 +1801,27 @@ def shift_of(int64_t done, int64_t tasks, int64_t nbytes, int team):
 def team_of(int64_t nbytes, int num_threads):
     """Size of the team that a call with a result of this size would get now, for tests."""
     return team_for(nbytes, num_threads)
+
+
+cdef int64_t FENCES = 0
+
+
+cdef void count_fence() noexcept nogil:
+    s2dq_take(&FENCES)
+
+
+def fences_of(Program program not None, cnp.ndarray x not None, cnp.ndarray out not None,
+              const uint8_t[::1] fill not None, int num_threads):
+    """How often a run waits until what it stored past the caches can be seen, for tests."""
+    global FENCES
+    settle = KERNELS.settle
+    FENCES = 0
+    KERNELS.settle = count_fence
+    try:
+        run(program, x, out, fill, None, num_threads)
+    finally:
+        KERNELS.settle = settle
+    return FENCES
 
 
 def get_team_limit():

@@ -12,7 +12,7 @@
 
 #include "dispatch.h"
 
-enum { ARENA = 1 << 20, AXES = S2DQ_BOX_AXES + 2, TABLES = 24, POISON = 0xA5, BESIDE = 4096 };
+enum { ARENA = 1 << 20, AXES = S2DQ_BOX_AXES + 2, TABLES = 24, POISON = 0xA5, BESIDE = 4096, BY_HAND = 200 };
 enum kind { MOVE, LANES, LOOKUP, KINDS };
 
 static const char *const names[KINDS] = {"a move", "a move with spare lanes", "a lookup"};
@@ -249,6 +249,80 @@ static void draw_less(box_call *call)
     for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
 }
 
+/* -------------------------------------------------------------------------------------------------- calls by hand */
+
+/* What random calls come to too seldom; extents, steps in the source and in the result, steps between tables. */
+static const box_call by_hand[] = {
+    /* Three streams in rows of 9 and of 16 bytes, the latter two at a time where they lie 48 bytes apart. */
+    {.width = 1, .count = 4, .axes = {{3, 80, 1}, {9, 1, 3}, {5, 16, 27}, {2, 240, 135}}},
+    {.width = 1, .count = 4, .axes = {{9, 3, 1}, {5, 32, 9}, {3, 1, 45}, {2, 160, 135}}},
+    {.width = 1, .count = 3, .axes = {{3, 120, 1}, {16, 1, 3}, {5, 24, 48}}},
+    {.width = 1, .count = 3, .axes = {{3, 120, 1}, {16, 1, 3}, {4, 24, 48}}},
+    {.width = 1, .count = 3, .axes = {{16, 3, 1}, {5, 48, 20}, {3, 1, 100}}},
+    {.width = 1, .count = 3, .axes = {{16, 3, 1}, {4, 48, 48}, {3, 1, 240}}},
+    {.width = 1, .count = 3, .axes = {{16, 3, 1}, {5, 50, 48}, {3, 1, 240}}},
+    {.width = 1, .count = 3, .axes = {{3, 60, 1}, {8, 1, 3}, {5, 12, 48}}},
+    {.width = 1, .count = 3, .axes = {{2, 120, 1}, {16, 1, 2}, {5, 24, 48}}},
+    /* Less of six streams than a register holds. */
+    {.width = 1, .count = 3, .axes = {{6, 24, 1}, {5, 1, 6}, {3, 8, 30}}},
+    /* Rows that end with granules which nobody may read, about as short as kernels take them. */
+    {.width = 1, .count = 3, .axes = {{4, 3, 1}, {2, 1, 10}, {3, 60, 100}}},
+    {.width = 1, .count = 3, .axes = {{5, 3, 1}, {2, 1, 10}, {3, 60, 100}}},
+    {.width = 1, .count = 3, .axes = {{16, 3, 1}, {2, 1, 40}, {3, 60, 100}}},
+    {.width = 1, .count = 3, .axes = {{17, 3, 1}, {2, 1, 40}, {3, 60, 100}}},
+    /* Loops that come to one byte of a group twice, or to one of the next group. */
+    {.width = 1, .count = 3, .axes = {{16, 4, 1}, {2, 1, 16}, {2, 1, 40}}},
+    {.width = 1, .count = 3, .axes = {{16, 4, 1}, {2, 3, 16}, {2, 2, 40}}},
+    {.width = 1, .count = 3, .axes = {{16, 4, 1}, {2, 3, 16}, {2, 1, 40}}},
+    {.kind = LOOKUP, .width = 1, .count = 3, .axes = {{16, 4, 1}, {2, 1, 16, 256}, {2, 1, 40, 512}}},
+    {.kind = LOOKUP, .width = 1, .count = 3, .axes = {{16, 4, 1}, {2, 3, 16, 256}, {2, 2, 40, 512}}},
+    {.kind = LOOKUP, .width = 1, .count = 3, .axes = {{16, 4, 1}, {2, 4, 16, 256}, {4, 1, 40, 512}}},
+    /* As many loops as kernels look at, of lookups. */
+    {.kind = LOOKUP, .width = 1, .count = 8,
+     .axes = {{16, 4, 1}, {2, 1, 16, 256}, {2, 2, 32, 512}, {2, 70, 64}, {2, 150, 130}, {2, 310, 270}, {2, 640, 550},
+              {2, 1300, 1110}}},
+    /* Patterns: with more windows in the second lane than in the first, and with more of them at the end of a row. */
+    {.width = 2, .count = 2, .axes = {{5, 13, 2}, {40, 30, 10}}},
+    {.width = 3, .count = 2, .axes = {{4, 15, 3}, {40, 27, 12}}},
+    {.width = 3, .count = 2, .axes = {{5, 15, 3}, {40, 26, 15}}},
+    {.width = 1, .count = 2, .axes = {{5, 10, 1}, {40, 8, 5}}},
+    /* One behind the other that differ in their granules alone. */
+    {.width = 1, .count = 2, .axes = {{3, 5, 1}, {60, 20, 3}}},
+    {.width = 2, .count = 2, .axes = {{3, 5, 2}, {60, 20, 6}}},
+    {.width = 4, .count = 2, .axes = {{3, 5, 4}, {60, 20, 12}}},
+    {.width = 3, .count = 2, .axes = {{4, 10, 3}, {40, 50, 12}}},
+    {.width = 1, .count = 2, .axes = {{4, 10, 1}, {40, 50, 4}}},
+    /* Repeats that are too few for how far they read past what they want. */
+    {.kind = LANES, .width = 8, .lanes = 8, .element = 8, .run = 8, .count = 1, .axes = {{8, 1, 16}}},
+    {.kind = LANES, .width = 8, .lanes = 8, .element = 8, .run = 8, .count = 1, .axes = {{9, 1, 16}}},
+    {.kind = LANES, .width = 8, .lanes = 8, .element = 8, .run = 8, .count = 1, .axes = {{16, 1, 16}}},
+    /* Blocks of four granules of 12 bytes, in loops of both. */
+    {.width = 12, .count = 4, .axes = {{4, 36, 12}, {3, 12, 48}, {2, 200, 150}, {3, 500, 330}}},
+    {.width = 12, .count = 4, .axes = {{3, 48, 12}, {4, 12, 40}, {2, 200, 170}, {3, 500, 400}}},
+    /* Granules too wide for transposes, and those of 32 bytes that fill. */
+    {.width = 16, .count = 3, .axes = {{2, 64, 16}, {2, 160, 32}, {4, 16, 80}}},
+    {.width = 16, .count = 3, .axes = {{4, 80, 16}, {4, 16, 64}, {3, 400, 300}}},
+    {.width = 32, .count = 2, .axes = {{4, 0, 32}, {3, 0, 150}}},
+    /* Granules just too wide for a register of 16 bytes, whose sources overlap. */
+    {.width = 17, .count = 2, .axes = {{6, 8, 17}, {3, 100, 130}}},
+    {.width = 16, .count = 2, .axes = {{6, 7, 16}, {3, 100, 130}}},
+    /* Transposes of bytes whose rows, or columns, collide in the cache. */
+    {.width = 1, .count = 2, .axes = {{64, 4096, 1}, {100, 1, 64}}},
+    {.width = 1, .count = 2, .axes = {{64, 128, 1}, {100, 1, 4096}}},
+};
+
+/* The next of them, over and over; its arrays lie elsewhere each time. */
+static void take_by_hand(box_call *call, long number)
+{
+    box_call drawn;
+    *call = by_hand[number % (long)(sizeof by_hand / sizeof *by_hand)];
+    if (!call->element) call->element = 1;
+    drawn = *call;
+    draw_tables(&drawn); /* what they hold; which axes step between them is said */
+    call->mapped = drawn.mapped;
+    for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
+}
+
 /* ----------------------------------------------------------------------------------------------------- the check */
 
 typedef struct {
@@ -332,8 +406,9 @@ int main(int argc, char **argv)
     }
     if (!sets) return 2;
     sow(seed);
-    for (long k = 0; k < rounds; k++) {
-        if (k && one_in(8)) draw_less(&call);
+    for (long k = 0; k < rounds + BY_HAND; k++) {
+        if (k >= rounds) take_by_hand(&call, k - rounds);
+        else if (k && one_in(8)) draw_less(&call);
         else draw_call(&call);
         const int holds = call_holds(src, dst, &call, set, sets);
         counts[call.kind] += holds == 1;

@@ -471,6 +471,9 @@ static void check_states(void)
     check(s2dq_get_cap() == 3 && s2dq_get_quota() == 4 && s2dq_get_pretended() == 5);
     int64_t next = 0;
     for (int k = 0; k < 5; k++) check(s2dq_take(&next) == k);
+    int noted = 0;
+    s2dq_note(&noted, 5);
+    check(noted == 5);
 
     all_is_well();
     told.times[0] = 3000000007, told.times[1] = told.times[2] = 5;

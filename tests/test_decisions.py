@@ -87,6 +87,10 @@ def digests():
     return found
 
 
+def test_kernels_do_what_plans_are_recorded_for():
+    assert _kernels.tile_means() == MEANS[_kernels.isa()]
+
+
 def test_decisions_are_the_recorded_ones():
     known = json.loads(FILE.read_text()).get(_kernels.isa())
     found = digests()
@@ -156,6 +160,23 @@ def test_the_clock_is_looked_at_so_often(done, tasks, nbytes, glance, looks):
 ])  # fmt: skip
 def test_parts_of_a_conversion_are_whole_lines(nbytes, width, team, part):
     assert _kernels.conversion_part(nbytes, width, team) == part and part % 64 == 0
+
+
+@pytest.mark.parametrize("operator, shape, arguments", [
+    ("space_to_depth", (4, 1200, 1600, 3), {"block_size": 2}),
+    ("space_to_depth", (1, 1, 4096, 8192), {"block_size": (1, 2), "data_format": "NCHW"}),
+    ("pack_vect_c", (1, 64, 512, 512), {"vect": 4}),
+    ("space_to_depth", (1, 2, 300, 600), {"block_size": (1, 2), "data_format": "NCHW"}),  # too little for it
+])  # fmt: skip
+def test_each_task_waits_for_what_went_past_the_caches(operator, shape, arguments):
+    x = np.zeros(shape, np.int8)
+    out = getattr(s2dq, operator)(x, **arguments)
+    program = program_of(plan_of(problem_of(operator, x, arguments), MEANS[_kernels.isa()]))
+    past = program.chosen()[2]
+    assert past == (_kernels.isa() == "avx512vbmi" and out.nbytes > 10 * MIB)
+    for threads in (1, 2):
+        fences = _kernels.fences_of(program, x, out, b"\0" * 16, threads)
+        assert fences == (program.tasks(_kernels.last_team_size())[1] if past else 0)
 
 
 # --------------------------------------------------------------------------------------------------- who works

@@ -379,12 +379,6 @@ S2DQ_AVX2_INLINE void s2dq_avx2_step(uint8_t *dst, const uint8_t *src, const int
         s2dq_avx2_split_step(dst + i, src + i * streams, offset, streams, w, bytes);
 }
 
-/* Bytes of each stream in the steps of a row: where the row is shorter than that, one step that runs past its end. */
-static inline int64_t s2dq_avx2_step_bytes(int64_t bytes)
-{
-    return bytes > 16 ? 32 : bytes > 8 ? 16 : 8;
-}
-
 /* Whether rows that may run past their end take one step each. */
 static inline int s2dq_avx2_is_short(const s2dq_avx2_streams *job, int streams)
 {
@@ -555,17 +549,16 @@ static s2dq_avx2_streams_kernel s2dq_avx2_streams_for(int merge, int64_t streams
  * every four of a vector, none in the place of another's, so one word shuffle per stream and blends do. Two blocks of
  * 48 bytes are `pitch` apart. `back` makes the loads of a merge end with the last granule, `last` the stores of a
  * split. */
-#define S2DQ_WORDS(...) _mm256_add_epi32(_mm256_setr_epi32(__VA_ARGS__), _mm256_set1_epi32(back / 4))
+enum { S2DQ_NO = 0 /* word in particular: no blend takes it, and no store that counts */ };
+#define S2DQ_WORDS(V, ...)                                                                                             \
+    _mm256_permutevar8x32_epi32(V, _mm256_add_epi32(_mm256_setr_epi32(__VA_ARGS__), _mm256_set1_epi32(back / 4)))
 
 S2DQ_AVX2_INLINE void s2dq_avx2_merge_12(uint8_t *dst, const uint8_t *src, int64_t stream, int64_t pitch, int back)
 {
-    const __m256i a = _mm256_permutevar8x32_epi32(s2dq_avx2_load(src - back, 32), S2DQ_WORDS(0, 1, 2, 0, 3, 4, 5, 0));
-    const __m256i b = _mm256_permutevar8x32_epi32(s2dq_avx2_load(src + stream - back, 32),
-                                                  S2DQ_WORDS(4, 5, 0, 0, 1, 2, 0, 3));
-    const __m256i c = _mm256_permutevar8x32_epi32(s2dq_avx2_load(src + 2 * stream - back, 32),
-                                                  S2DQ_WORDS(2, 0, 3, 4, 5, 0, 0, 1));
-    const __m256i d = _mm256_permutevar8x32_epi32(s2dq_avx2_load(src + 3 * stream - back, 32),
-                                                  S2DQ_WORDS(0, 0, 1, 2, 0, 3, 4, 5));
+    const __m256i a = S2DQ_WORDS(s2dq_avx2_load(src - back, 32), 0, 1, 2, S2DQ_NO, 3, 4, 5, S2DQ_NO);
+    const __m256i b = S2DQ_WORDS(s2dq_avx2_load(src + stream - back, 32), 4, 5, S2DQ_NO, 0, 1, 2, S2DQ_NO, 3);
+    const __m256i c = S2DQ_WORDS(s2dq_avx2_load(src + 2 * stream - back, 32), 2, S2DQ_NO, 3, 4, 5, S2DQ_NO, 0, 1);
+    const __m256i d = S2DQ_WORDS(s2dq_avx2_load(src + 3 * stream - back, 32), S2DQ_NO, 0, 1, 2, S2DQ_NO, 3, 4, 5);
     const __m256i x = _mm256_blend_epi32(_mm256_blend_epi32(a, b, 0x38), c, 0xC0);
     const __m256i y = _mm256_blend_epi32(_mm256_blend_epi32(a, b, 0x80), _mm256_blend_epi32(c, d, 0x0E), 0x0F);
     const __m256i z = _mm256_blend_epi32(_mm256_blend_epi32(c, d, 0xE0), b, 0x03);
@@ -593,10 +586,10 @@ S2DQ_AVX2_INLINE void s2dq_avx2_split_12(uint8_t *dst, const uint8_t *src, int64
     const __m256i a = _mm256_blend_epi32(x, y, 0x70), d = _mm256_blend_epi32(y, z, 0xE0);
     const __m256i b = _mm256_blend_epi32(_mm256_blend_epi32(x, y, 0x80), z, 0x03);
     const __m256i c = _mm256_blend_epi32(_mm256_blend_epi32(x, y, 0x01), z, 0x1C);
-    s2dq_avx2_store_24(dst, _mm256_permutevar8x32_epi32(a, S2DQ_WORDS(0, 1, 2, 4, 5, 6, 0, 0)), last);
-    s2dq_avx2_store_24(dst + stream, _mm256_permutevar8x32_epi32(b, S2DQ_WORDS(3, 4, 5, 7, 0, 1, 0, 0)), last);
-    s2dq_avx2_store_24(dst + 2 * stream, _mm256_permutevar8x32_epi32(c, S2DQ_WORDS(6, 7, 0, 2, 3, 4, 0, 0)), last);
-    s2dq_avx2_store_24(dst + 3 * stream, _mm256_permutevar8x32_epi32(d, S2DQ_WORDS(1, 2, 3, 5, 6, 7, 0, 0)), last);
+    s2dq_avx2_store_24(dst, S2DQ_WORDS(a, 0, 1, 2, 4, 5, 6, S2DQ_NO, S2DQ_NO), last);
+    s2dq_avx2_store_24(dst + stream, S2DQ_WORDS(b, 3, 4, 5, 7, 0, 1, S2DQ_NO, S2DQ_NO), last);
+    s2dq_avx2_store_24(dst + 2 * stream, S2DQ_WORDS(c, 6, 7, 0, 2, 3, 4, S2DQ_NO, S2DQ_NO), last);
+    s2dq_avx2_store_24(dst + 3 * stream, S2DQ_WORDS(d, 1, 2, 3, 5, 6, 7, S2DQ_NO, S2DQ_NO), last);
 }
 
 #undef S2DQ_WORDS
@@ -752,11 +745,6 @@ static int64_t s2dq_avx2_cover(s2dq_avx2_vector *v, const int64_t *const where[2
             window[lane][i] = (uint8_t)k;
         }
     }
-    for (int of = 0; of < 2; of++) /* a lane that is all filled loads what the other does */
-        if (used[of] == 0) {
-            low[of][0] = low[!of][0];
-            high[of][0] = high[!of][0];
-        }
     v->count = used[0] > used[1] ? used[0] : used[1];
     v->same = same;
     for (int lane = 0; lane < 2; lane++) {
@@ -811,13 +799,10 @@ static int s2dq_avx2_plan_program(s2dq_avx2_program *p, const s2dq_axis *axes, i
     const int body_size[2] = {16, size - 16}, edge_size[2] = {16, 16};
     slack = s2dq_avx2_cover(&p->body, places, body_size, 1, 0); /* one load for both lanes is better than two */
     if (slack < 0) slack = s2dq_avx2_cover(&p->body, places, body_size, 0, 0);
-    if (slack < 0) return 0;
     /* What lies after the bytes of a window, or before those of an edge, must lie between them and another vector's. */
     p->edges = slack > p->step ? (slack + p->step - 1) / p->step : 1;
-    slack = s2dq_avx2_cover(&p->edge, edges, edge_size, p->body.same, 1);
-    if (slack < 0 || p->edge.count > p->body.count || p->vectors <= p->edges ||
-        slack > (p->vectors - p->edges) * p->step)
-        return 0;
+    slack = s2dq_avx2_cover(&p->edge, edges, edge_size, p->body.same, 1); /* -1 where the body has too many windows */
+    if (slack < 0 || p->edge.count > p->body.count || slack > (p->vectors - p->edges) * p->step) return 0;
     for (; p->edge.count < p->body.count; p->edge.count++) { /* the kernel knows one number */
         p->edge.at[p->edge.count][0] = p->edge.at[0][0];
         p->edge.at[p->edge.count][1] = p->edge.at[0][1];
@@ -1236,14 +1221,14 @@ S2DQ_AVX2 static void s2dq_avx2_staged(uint8_t *dst, const uint8_t *src, s2dq_ax
             count = s2dq_avx2_piece(along.extent - r, (r ? S2DQ_AVX2_STAGE : head) / w, 32 / w);
             uint8_t *const d = dst + (out ? c * columns.dst + r * w : r * columns.dst + c * w);
             const uint8_t *const s = src + (out ? r * rows.src + c * w : c * rows.src + r * w);
-            const s2dq_axis piece = {count, along.src, along.dst, 0};
+            const s2dq_axis piece = {count, along.src, along.dst};
             if (out) {
-                const s2dq_axis staged = {streams, w, S2DQ_AVX2_PITCH, 0};
+                const s2dq_axis staged = {streams, w, S2DQ_AVX2_PITCH};
                 s2dq_avx2_transpose(scratch, s, piece, staged, w);
                 for (int64_t k = 0; k < streams; k++)
                     s2dq_avx2_granule(d + k * columns.dst, scratch + k * S2DQ_AVX2_PITCH, count * w);
             } else {
-                const s2dq_axis staged = {streams, S2DQ_AVX2_PITCH, w, 0};
+                const s2dq_axis staged = {streams, S2DQ_AVX2_PITCH, w};
                 for (int64_t k = 0; k < streams; k++)
                     s2dq_avx2_granule(scratch + k * S2DQ_AVX2_PITCH, s + k * rows.src, count * w);
                 s2dq_avx2_transpose(d, scratch, staged, piece, w);
@@ -1410,7 +1395,8 @@ static int s2dq_avx2_overrun(const s2dq_axis *rows, int64_t size, int64_t past, 
 static void s2dq_avx2_drive_streams(uint8_t *dst, const uint8_t *src, s2dq_box *box, s2dq_avx2_streams *job,
                                     s2dq_avx2_streams_kernel kernel, int merge, int64_t streams)
 {
-    const int64_t step = s2dq_avx2_step_bytes(job->bytes), past = (step - job->bytes % step) % step;
+    const int64_t step = job->bytes > 16 ? 32 : 8; /* whose multiple the steps of a row are */
+    const int64_t past = (step - job->bytes % step) % step;
     s2dq_position at;
     s2dq_order(box, job->bytes * streams);
     job->rows[0] = s2dq_axis_at(box, 0);
@@ -1438,7 +1424,7 @@ static int s2dq_avx2_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box 
         size *= box.axes[chain++].extent;
         if (size > 16 * w) return 0;
     }
-    if (chain == 0 || chain == box.count || box.axes[chain].dst != size) return 0;
+    if (chain == box.count || box.axes[chain].dst != size) return 0;
     const s2dq_avx2_streams_kernel kernel = s2dq_avx2_streams_for(1, size / w, w);
     job.bytes = box.axes[chain].extent * w;
     if (!kernel || job.bytes < least) return 0;
@@ -1626,7 +1612,7 @@ static int s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq_
     s2dq_box box;
     s2dq_position at;
     int loops[2] = {0, 0};
-    if ((w & (w - 1)) || w > 8 || whole->count < 3 || whole->axes[0].dst != w) return 0;
+    if ((w & (w - 1)) || w > 8 || whole->axes[0].dst != w) return 0;
     s2dq_assign(&box, whole);
     plane.rows = plane.columns = 1;
     plane.row_at[0] = plane.column_at[0] = 0;

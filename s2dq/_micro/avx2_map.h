@@ -170,7 +170,7 @@ static int s2dq_avx2_map_streams(s2dq_avx2_mapped *job, int64_t *line, s2dq_box 
     }
     for (int64_t k = 0; k < known; k++) {
         const int64_t at = place[k] + *back;
-        if (at < 0 || at >= streams || (taken >> at & 1)) return 0;
+        if (at >= streams || (taken >> at & 1)) return 0;
         taken |= (uint32_t)1 << at;
         job->offset[at] = offset[k];
         line[at] = table[k] / 256;

@@ -374,7 +374,7 @@ S2DQ_512 static void s2dq_512_give_up(s2dq_carry *carry, int k)
 {
     const int64_t count = carry->slot[k].count;
     if (count)
-        _mm512_mask_storeu_epi8(carry->slot[k].next - count, ~0ULL >> (64 - count),
+        _mm512_mask_storeu_epi8(carry->slot[k].next - count, UINT64_MAX >> (64 - count),
                                 _mm512_loadu_si512(carry->slot[k].line));
     carry->slot[k].count = 0;
 }
@@ -391,7 +391,7 @@ static void s2dq_512_settle(void) { _mm_sfence(); }
 /* The first `count` bytes of a sweep, up to the next line: together with the bytes that wait for them, if any do. */
 S2DQ_512 static void s2dq_512_begin_line(s2dq_carry *carry, uint8_t *at, int64_t count, __m512i bytes)
 {
-    const __mmask64 mask = ~0ULL >> (64 - count);
+    const __mmask64 mask = UINT64_MAX >> (64 - count);
     for (int k = 0; k < S2DQ_CARRIED; k++) {
         if (carry->slot[k].count && carry->slot[k].next == at) {
             _mm512_mask_storeu_epi8(carry->slot[k].line + carry->slot[k].count, mask, bytes);
@@ -620,7 +620,7 @@ S2DQ_512_INLINE void s2dq_512_copy_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t
 S2DQ_512 static void s2dq_512_copy_lines(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count,
                                          int64_t width, int started)
 {
-    const __mmask64 first = ~0ULL >> started, last = ~0ULL >> (S2DQ_REGISTER_BYTES - started);
+    const __mmask64 first = UINT64_MAX >> started, last = UINT64_MAX >> (S2DQ_REGISTER_BYTES - started);
     for (int64_t i = 0; i < axes->extent; i++, dst += axes->dst, src += axes->src) {
         if (count > 1) {
             s2dq_512_copy_lines(dst, src, axes + 1, count - 1, width, started);
@@ -700,7 +700,7 @@ S2DQ_512 static void s2dq_512_lookup_run(uint8_t *dst, const uint8_t *src, const
     __m512i own[4];
     for (int k = 0; k < 4; k++) own[k] = _mm512_loadu_si512(table + k * S2DQ_REGISTER_BYTES);
     for (int64_t k = 0; k < width; k += 64) {
-        const __mmask64 mask = width - k < 64 ? ~0ULL >> (64 - (width - k)) : ~0ULL;
+        const __mmask64 mask = width - k < 64 ? UINT64_MAX >> (64 - (width - k)) : UINT64_MAX;
         _mm512_mask_storeu_epi8(dst + k, mask, s2dq_512_look_up(_mm512_maskz_loadu_epi8(mask, src + k), own));
     }
 }
@@ -721,7 +721,7 @@ S2DQ_512 static void s2dq_512_lookup(uint8_t *dst, const uint8_t *src, const uin
 
 static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
 {
-    const uint64_t full = ~0ULL >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
+    const uint64_t full = UINT64_MAX >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
     int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
         if (tile->dst_mask[k] != full) kind = tile->fills || tile->far ? S2DQ_512_MASKED : S2DQ_512_NEAR_MASKED;

@@ -32,7 +32,7 @@ S2DQ_512_INLINE void s2dq_512_end_lines(s2dq_512_ends *ends, const int64_t *at, 
             const int run = s2dq_512_run_of(k, pieces, stores), started = ends->started[run];
             const __m512i last = ends->before[k + pieces - 1];
             if (started)
-                _mm512_mask_storeu_epi8(ends->end + at[k] - started, ~0ULL >> (S2DQ_REGISTER_BYTES - started),
+                _mm512_mask_storeu_epi8(ends->end + at[k] - started, UINT64_MAX >> (S2DQ_REGISTER_BYTES - started),
                                         _mm512_permutex2var_epi8(last, ends->turn[run], last));
         }
     }
@@ -112,7 +112,7 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
                     const __m512i line = _mm512_permutex2var_epi8(before, ends.turn[run], made[k]);
                     uint8_t *at = d + dst_at[k] - ends.started[run];
                     if (begins && k % pieces == 0)
-                        _mm512_mask_storeu_epi8(at, ~0ULL << ends.started[run], line);
+                        _mm512_mask_storeu_epi8(at, UINT64_MAX << ends.started[run], line);
                     else if (past)
                         _mm512_stream_si512((__m512i *)at, line);
                     else
@@ -221,7 +221,7 @@ static const s2dq_tile_runner s2dq_512_aligners[S2DQ_512_ALIGNS][4][3][4][2][3] 
  * from more of them, where a shuffle more for each would cost a third. */
 static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
 {
-    const uint64_t full = ~0ULL >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
+    const uint64_t full = UINT64_MAX >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
     if (tile->runs == 0 || tile->stores > 2 || (tile->stores == 2 && tile->run_pieces != 1)) return NULL;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
         if (tile->dst_mask[k] != full || (tile->stores == 2 && (tile->dst[k] - tile->dst[0]) % S2DQ_REGISTER_BYTES))

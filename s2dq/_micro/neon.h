@@ -256,7 +256,7 @@ static void s2dq_neon_copy_bytes(uint8_t *dst, const uint8_t *src, uint64_t mask
         const uint64_t rest = ~(mask >> start);
         const int length = rest ? __builtin_ctzll(rest) : 64;
         memcpy(dst + start, src + start, (size_t)length);
-        mask &= start + length < 64 ? ~0ULL << (start + length) : 0;
+        mask &= start + length < 64 ? UINT64_MAX << (start + length) : 0;
     }
 }
 
@@ -302,7 +302,7 @@ static void s2dq_neon_make_level(s2dq_neon_step *steps, const s2dq_network *net,
     tile.inputs = tile.outputs = 2;
     tile.loads = tile.stores = 1;
     tile.src[1] = tile.dst[1] = (int64_t)S2DQ_REGISTER_BYTES << level;
-    tile.dst_mask[0] = tile.dst_mask[1] = ~0ULL;
+    tile.dst_mask[0] = tile.dst_mask[1] = UINT64_MAX;
     memcpy(tile.low, net->table[level], sizeof net->table[level]);
     s2dq_neon_make_steps(steps, &tile, &filling);
 }

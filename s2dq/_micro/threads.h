@@ -123,6 +123,7 @@ static void s2dq_set_quota(int count) { s2dq_quota = count; }
 static int s2dq_get_pretended(void) { return (int)s2dq_pretended; }
 static void s2dq_set_pretended(int count) { s2dq_pretended = count; }
 static int64_t s2dq_take(int64_t *next) { return _InterlockedExchangeAdd64(next, 1); }
+static void s2dq_note(int *place, int value) { _InterlockedExchange((volatile long *)place, value); }
 #else
 static int s2dq_cap = 0, s2dq_quota = 0, s2dq_pretended = 0;
 static int s2dq_get_cap(void) { return __atomic_load_n(&s2dq_cap, __ATOMIC_RELAXED); }
@@ -132,6 +133,7 @@ static void s2dq_set_quota(int count) { __atomic_store_n(&s2dq_quota, count, __A
 static int s2dq_get_pretended(void) { return __atomic_load_n(&s2dq_pretended, __ATOMIC_RELAXED); }
 static void s2dq_set_pretended(int count) { __atomic_store_n(&s2dq_pretended, count, __ATOMIC_RELAXED); }
 static int64_t s2dq_take(int64_t *next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
+static void s2dq_note(int *place, int value) { __atomic_store_n(place, value, __ATOMIC_RELAXED); }
 #endif
 
 /* Nanoseconds of a clock that only goes forward; 0 where there is none. */

@@ -126,7 +126,7 @@ static inline void s2dq_tile_join_stores(s2dq_tile *tile)
         if (tile->dst_mask[k] != 0xFFFF || tile->dst[k] != tile->dst[k / 4 * 4] + k % 4 * 16) return;
     for (int k = 0; k < tile->outputs; k++) {
         tile->dst[k] = tile->dst[k * 4];
-        tile->dst_mask[k] = ~0ULL;
+        tile->dst_mask[k] = UINT64_MAX;
     }
     tile->stores = 1;
     tile->run_pieces /= 4;
