@@ -227,6 +227,27 @@ def test_when_a_call_gets_a_team():
     assert run_child(tell_when_a_call_gets_a_team, env={"OMP_NUM_THREADS": "4"}) == "decided\n"
 
 
+def tell_the_size_of_a_team_that_openmp_makes():
+    import numpy as np
+
+    import s2dq
+    from s2dq import _kernels
+
+    _kernels.pretend_processors(64)
+    _kernels.set_quota(0)
+    x = np.arange(1 << 22, dtype=np.uint8).reshape(1, 2048, 2048, 1)
+    assert np.array_equal(s2dq.space_to_depth(x, 2, num_threads=64), s2dq.space_to_depth(x, 2, num_threads=1))
+    s2dq.space_to_depth(x, 2, num_threads=64)
+    print(_kernels.last_team_size())
+
+
+@pytest.mark.skipif(not _kernels.build_info()[1], reason="no OpenMP, no teams")
+@pytest.mark.skipif((os.cpu_count() or 64) >= 64, reason="OpenMP makes as many threads as are asked for")
+def test_teams_are_as_large_as_openmp_makes_them():
+    settings = {"OMP_NUM_THREADS": "64", "OMP_DYNAMIC": "true"}
+    assert 1 <= int(run_child(tell_the_size_of_a_team_that_openmp_makes, env=settings)) <= os.cpu_count()
+
+
 def test_recent_calls_have_places_of_their_own():
     shapes = [(3,), (1, 224, 224, 3), (1, 3, 224, 224), (1, 640, 640, 3), (8, 56, 56, 64), (1, 2, 3, 4, 5, 6), ()]
     assert [_kernels.recent_place(np.empty(shape, np.uint8)) for shape in shapes] == [34, 60, 15, 7, 25, 11, 0]
