@@ -1162,7 +1162,7 @@ cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nby
     Signals are looked at after every shift, by time: some programs move a hundred times as many bytes as others.
     """
     cdef Shift shift
-    cdef int member
+    cdef int _member
     cdef int64_t task, done = 0
     if team > 1 and not s2dq_can_start(team):
         team = 1
@@ -1178,7 +1178,7 @@ cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nby
                     run_one(&shift, task)
                 shift.next = tasks
             else:
-                for member in prange(team, schedule="static", chunksize=1, num_threads=team):
+                for _member in prange(team, schedule="static", chunksize=1, num_threads=team):
                     work_on(&shift)
             done = min(shift.next, shift.stop)
         if team > 1:
