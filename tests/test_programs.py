@@ -105,6 +105,9 @@ def retold_segment(segment, draw):
             own = [axis._replace(src=0 if box.source == F else axis.src, tab=0) for axis in rows]
             yield from retold_segment(_plan.Segment(tuple(own), (box,)), draw)
         return
+    if len(boxes) == 1 and boxes[0].stream and not boxes[0].axes:
+        # A stream without loops of its own goes along the last axis of the rows, which has to stay the last.
+        rows, boxes = rows[:-1], [boxes[0]._replace(axes=rows[-1:])]
     boxes = [retold_box(box, draw) for box in boxes]
     if len(boxes) == 1:
         rows, box = moved_to_rows(rows, boxes[0], draw)
