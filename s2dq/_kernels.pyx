@@ -141,9 +141,9 @@ cdef extern from "_micro/tile.h" nogil:
 cdef extern from "_micro/isa.h" nogil:
     int S2DQ_ISA_COUNT
     const char *s2dq_isa_name(int isa) noexcept
-    int s2dq_isa_runs(int isa) noexcept
-    int s2dq_follows_streams() noexcept
-    int s2dq_stores_across() noexcept
+    bint s2dq_isa_runs(int isa) noexcept
+    bint s2dq_follows_streams() noexcept
+    bint s2dq_stores_across() noexcept
 
 cdef extern from "_micro/avx2_map.h" nogil:
     ctypedef struct s2dq_tables:
@@ -161,7 +161,7 @@ cdef extern from "_micro/dispatch.h" nogil:
         s2dq_tile_runner (*tile)(const s2dq_tile *tile) noexcept nogil
         s2dq_tile_runner (*streamer)(const s2dq_tile *tile) noexcept nogil
         s2dq_tile_runner (*aligner)(const s2dq_tile *tile) noexcept nogil
-        int (*aligns)(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops) noexcept nogil
+        bint (*aligns)(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops) noexcept nogil
         s2dq_network_runner (*network)(const s2dq_network *network) noexcept nogil
         s2dq_tile_edge_runner edge
         void (*sweep)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
@@ -169,13 +169,13 @@ cdef extern from "_micro/dispatch.h" nogil:
                       s2dq_carry *carry) noexcept nogil
         void (*flush)(s2dq_carry *carry) noexcept nogil
         void (*settle)() noexcept nogil
-        int short_rows
+        bint short_rows
         int (*steps)(s2dq_steps *steps, const s2dq_tile *tile) noexcept nogil
-        int lines, tables
+        bint lines, tables
         void (*map)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_tables *mapping,
                     const s2dq_axis *axes, int count) noexcept nogil
-        int across
-    s2dq_kernels s2dq_kernels_of(int isa, int across) noexcept
+        bint across
+    s2dq_kernels s2dq_kernels_of(int isa, bint across) noexcept
 
 cdef extern from "_micro/convert.h" nogil:
     ctypedef struct s2dq_environment:
@@ -195,7 +195,7 @@ cdef extern from "_micro/convert.h" nogil:
         const uint8_t *x
         uint8_t *y
         int from_ "from", to
-        int x_swapped, y_swapped, x_direct, y_direct
+        bint x_swapped, y_swapped, x_direct, y_direct
         int axes
         int64_t extent[S2DQ_VIEW_AXES]
         int64_t step[S2DQ_VIEW_AXES]
@@ -222,7 +222,7 @@ cdef extern from "_micro/threads.h" nogil:
     int s2dq_forked_serial
     int s2dq_guard_fork() noexcept
     int s2dq_has_openmp() noexcept
-    int s2dq_in_parallel() noexcept
+    bint s2dq_in_parallel() noexcept
     int s2dq_openmp_threads() noexcept
     int s2dq_processors() noexcept
     int s2dq_thread() noexcept
@@ -241,7 +241,7 @@ cdef extern from "_micro/threads.h" nogil:
     int64_t s2dq_take(int64_t *next) noexcept
     void s2dq_note(int *place, int value) noexcept
     void s2dq_set_stack_size(int64_t size) noexcept
-    int s2dq_can_start(int team) noexcept
+    bint s2dq_can_start(int team) noexcept
     void s2dq_keep_team(int team) noexcept
 
 

@@ -109,7 +109,7 @@ S2DQ_AVX2_INLINE __m256i s2dq_avx2_unpack_high(__m256i a, __m256i b, int w)
 /* ------------------------------------------------------------------- interleaving, in each lane of 16 bytes apart */
 
 /* Four registers of two elements of 8 bytes per lane: four streams to the order a0 b0, c0 d0, a1 b1, c1 d1, or back. */
-S2DQ_AVX2_INLINE void s2dq_avx2_weave_8(__m256i *v, int merge)
+S2DQ_AVX2_INLINE void s2dq_avx2_weave_8(__m256i *v, bool merge)
 {
     const __m256i a = v[0], b = v[merge ? 1 : 2], c = v[merge ? 2 : 1], d = v[3];
     v[0] = _mm256_unpacklo_epi64(a, b);
@@ -123,7 +123,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_weave(__m256i *v, int streams, int w)
 {
     __m256i t[16];
     if (streams == 4 && w == 8) {
-        s2dq_avx2_weave_8(v, 1);
+        s2dq_avx2_weave_8(v, true);
         return;
     }
     S2DQ_UNROLL
@@ -151,7 +151,7 @@ S2DQ_AVX2_INLINE __m256i s2dq_avx2_sort(__m256i v, int streams, int w)
 S2DQ_AVX2_INLINE void s2dq_avx2_unweave(__m256i *v, int streams, int w)
 {
     if (streams == 4 && w == 8) {
-        s2dq_avx2_weave_8(v, 0);
+        s2dq_avx2_weave_8(v, false);
         return;
     }
     if (streams * w < 16) {
@@ -284,7 +284,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_merge_step(uint8_t *dst, const uint8_t *src, con
     if (bytes < 32) {
         S2DQ_UNROLL
         for (int k = 0; 16 * k < streams * bytes; k++)
-            s2dq_avx2_store(dst + 16 * k, v[k], streams * bytes - 16 * k < 16 ? streams * bytes - 16 * k : 16);
+            s2dq_avx2_store(dst + 16 * k, v[k], (int)s2dq_min(streams * bytes - 16 * k, 16));
         return;
     }
     /* The low lanes are the first half of the result, the high lanes the second. */
@@ -309,7 +309,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_take(__m256i *v, const uint8_t *src, int streams
         S2DQ_UNROLL
         for (int k = 0; k < streams; k++) {
             const int left = streams * bytes - 16 * k;
-            v[k] = left > 0 ? s2dq_avx2_load(src + 16 * k, left < 16 ? left : 16) : _mm256_setzero_si256();
+            v[k] = left > 0 ? s2dq_avx2_load(src + 16 * k, (int)s2dq_min(left, 16)) : _mm256_setzero_si256();
         }
     } else if (streams == 3) {
         const __m256i a = s2dq_avx2_load(src, 32), b = s2dq_avx2_load(src + 32, 32),
@@ -343,7 +343,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_split_step(uint8_t *dst, const uint8_t *src, con
 /* 16 bytes of each of three streams, of two rows at once: one in each lane. `next` is from a row of the streams to the
  * other one; those of the woven side follow each other. */
 S2DQ_AVX2_INLINE void s2dq_avx2_pair_step(uint8_t *dst, const uint8_t *src, const int64_t *offset, int64_t next,
-                                          int merge, int w)
+                                          bool merge, int w)
 {
     __m256i v[3];
     if (merge) {
@@ -370,7 +370,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_pair_step(uint8_t *dst, const uint8_t *src, cons
 typedef void (*s2dq_avx2_stepper)(uint8_t *, const uint8_t *, const int64_t *, int64_t);
 
 /* Bytes i .. i + bytes of every stream. */
-S2DQ_AVX2_INLINE void s2dq_avx2_step(uint8_t *dst, const uint8_t *src, const int64_t *offset, int64_t i, int merge,
+S2DQ_AVX2_INLINE void s2dq_avx2_step(uint8_t *dst, const uint8_t *src, const int64_t *offset, int64_t i, bool merge,
                                      int streams, int w, int bytes)
 {
     if (merge)
@@ -380,7 +380,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_step(uint8_t *dst, const uint8_t *src, const int
 }
 
 /* Whether rows that may run past their end take one step each. */
-static inline int s2dq_avx2_is_short(const s2dq_avx2_streams *job, int streams)
+static inline bool s2dq_avx2_is_short(const s2dq_avx2_streams *job, int streams)
 {
     return streams != 3 && streams <= 8 && job->bytes <= 32 && job->over >= 0;
 }
@@ -412,7 +412,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_short(uint8_t *dst, const uint8_t *src, cons
 /* All rows, or those that s2dq_avx2_run_short leaves. Requires job->bytes >= 4, and >= w. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job,
                                             s2dq_avx2_stepper by32, s2dq_avx2_stepper by16, s2dq_avx2_stepper by8,
-                                            s2dq_avx2_stepper by4, int merge, int streams, int w)
+                                            s2dq_avx2_stepper by4, bool merge, int streams, int w)
 {
     const int64_t n = job->bytes;
     const s2dq_axis inner = job->rows[0], outer = job->rows[1];
@@ -527,7 +527,7 @@ S2DQ_AVX2_BOTH(S2DQ_AVX2 static, 16, 1)
 typedef void (*s2dq_avx2_streams_kernel)(uint8_t *, const uint8_t *, const s2dq_avx2_streams *);
 
 /* The kernel for so many streams of granules of width w, or NULL. */
-static s2dq_avx2_streams_kernel s2dq_avx2_streams_for(int merge, int64_t streams, int64_t w)
+static s2dq_avx2_streams_kernel s2dq_avx2_streams_for(bool merge, int64_t streams, int64_t w)
 {
 #define S2DQ_CASE(S, W) \
     case 256 * S + W: return merge ? s2dq_avx2_merge_##S##_x##W : s2dq_avx2_split_##S##_x##W;
@@ -572,13 +572,13 @@ S2DQ_AVX2_INLINE void s2dq_avx2_merge_12(uint8_t *dst, const uint8_t *src, int64
     s2dq_avx2_store(dst + pitch + 16, z, 32);
 }
 
-S2DQ_AVX2_INLINE void s2dq_avx2_store_24(uint8_t *dst, __m256i v, int last)
+S2DQ_AVX2_INLINE void s2dq_avx2_store_24(uint8_t *dst, __m256i v, bool last)
 {
     s2dq_avx2_store(dst, v, last ? 16 : 32);
     if (last) _mm_storel_epi64((__m128i *)(dst + 16), _mm256_extracti128_si256(v, 1));
 }
 
-S2DQ_AVX2_INLINE void s2dq_avx2_split_12(uint8_t *dst, const uint8_t *src, int64_t stream, int64_t pitch, int last)
+S2DQ_AVX2_INLINE void s2dq_avx2_split_12(uint8_t *dst, const uint8_t *src, int64_t stream, int64_t pitch, bool last)
 {
     const int back = 0;
     const __m256i x = s2dq_avx2_load(src, 32), z = s2dq_avx2_load(src + pitch + 16, 32);
@@ -596,25 +596,25 @@ S2DQ_AVX2_INLINE void s2dq_avx2_split_12(uint8_t *dst, const uint8_t *src, int64
 
 /* `n` blocks in each row, at least three: the last two overlap those before where n is odd. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_12(uint8_t *dst, const uint8_t *src, int64_t stream, int64_t pitch, int64_t n,
-                                       s2dq_axis rows, int merge)
+                                       s2dq_axis rows, bool merge)
 {
     for (int64_t r = 0; r < rows.extent; r++, dst += rows.dst, src += rows.src) {
         for (int64_t i = 0; i <= n - 3; i += 2) {
             if (merge) s2dq_avx2_merge_12(dst + i * pitch, src + 12 * i, stream, pitch, 0);
-            else s2dq_avx2_split_12(dst + 12 * i, src + i * pitch, stream, pitch, 0);
+            else s2dq_avx2_split_12(dst + 12 * i, src + i * pitch, stream, pitch, false);
         }
         if (merge) s2dq_avx2_merge_12(dst + (n - 2) * pitch, src + 12 * (n - 2), stream, pitch, 8);
-        else s2dq_avx2_split_12(dst + 12 * (n - 2), src + (n - 2) * pitch, stream, pitch, 1);
+        else s2dq_avx2_split_12(dst + 12 * (n - 2), src + (n - 2) * pitch, stream, pitch, true);
     }
 }
 
 S2DQ_AVX2 static void s2dq_avx2_blocks_12(uint8_t *dst, const uint8_t *src, int64_t stream, int64_t pitch, int64_t n,
-                                          s2dq_axis rows, int merge)
+                                          s2dq_axis rows, bool merge)
 {
-    if (merge && pitch == 48) s2dq_avx2_run_12(dst, src, stream, 48, n, rows, 1);
-    else if (merge) s2dq_avx2_run_12(dst, src, stream, pitch, n, rows, 1);
-    else if (pitch == 48) s2dq_avx2_run_12(dst, src, stream, 48, n, rows, 0);
-    else s2dq_avx2_run_12(dst, src, stream, pitch, n, rows, 0);
+    if (merge && pitch == 48) s2dq_avx2_run_12(dst, src, stream, 48, n, rows, true);
+    else if (merge) s2dq_avx2_run_12(dst, src, stream, pitch, n, rows, true);
+    else if (pitch == 48) s2dq_avx2_run_12(dst, src, stream, 48, n, rows, false);
+    else s2dq_avx2_run_12(dst, src, stream, pitch, n, rows, false);
 }
 
 /* ------------------------------------------------------------------------------------------------ programs */
@@ -625,7 +625,8 @@ S2DQ_AVX2 static void s2dq_avx2_blocks_12(uint8_t *dst, const uint8_t *src, int6
 /* How to make one vector of a pattern that repeats every `dst` bytes of the result and `src` bytes of the source:
  * the OR over the windows of 16 source bytes per lane, shuffled. */
 typedef struct {
-    int count, same; /* windows; whether both lanes have the same ones */
+    int count;  /* windows */
+    bool same;  /* whether both lanes have the same ones */
     int64_t at[S2DQ_AVX2_WINDOWS][2];
     uint8_t mask[S2DQ_AVX2_WINDOWS][32];
 } s2dq_avx2_vector;
@@ -639,7 +640,7 @@ typedef struct {
 } s2dq_avx2_program;
 
 S2DQ_AVX2_INLINE __m256i s2dq_avx2_compose(const uint8_t *src, const int64_t (*at)[2], const __m256i *mask,
-                                           int count, int same)
+                                           int count, bool same)
 {
     __m256i out = _mm256_setzero_si256();
     S2DQ_UNROLL
@@ -655,7 +656,7 @@ S2DQ_AVX2_INLINE __m256i s2dq_avx2_compose(const uint8_t *src, const int64_t (*a
 /* A row of the pattern: whole stores as long as vectors follow that overwrite what runs past the end, then edges, which
  * are stored as their first and their last 16 bytes. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_program(uint8_t *dst, const uint8_t *src, const s2dq_avx2_program *p,
-                                            s2dq_axis rows, const uint8_t *fill, int count, int same, int filled)
+                                            s2dq_axis rows, const uint8_t *fill, int count, bool same, bool filled)
 {
     /* Copies: what is stored to dst cannot change them, so they stay in registers. */
     __m256i body[S2DQ_AVX2_WINDOWS], edge[S2DQ_AVX2_WINDOWS];
@@ -694,8 +695,8 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_program(uint8_t *dst, const uint8_t *src, co
                                                              const s2dq_avx2_program *p, s2dq_axis rows,           \
                                                              const uint8_t *fill)                                  \
     {                                                                                                              \
-        if (fill) s2dq_avx2_run_program(dst, src, p, rows, fill, COUNT, SAME, 1);                                  \
-        else s2dq_avx2_run_program(dst, src, p, rows, fill, COUNT, SAME, 0);                                       \
+        if (fill) s2dq_avx2_run_program(dst, src, p, rows, fill, COUNT, SAME, true);                                  \
+        else s2dq_avx2_run_program(dst, src, p, rows, fill, COUNT, SAME, false);                                       \
     }
 
 S2DQ_AVX2_PROGRAM(1, 0)
@@ -710,7 +711,7 @@ S2DQ_AVX2_PROGRAM(4, 1)
 typedef void (*s2dq_avx2_program_kernel)(uint8_t *, const uint8_t *, const s2dq_avx2_program *, s2dq_axis,
                                          const uint8_t *);
 
-static s2dq_avx2_program_kernel s2dq_avx2_program_for(int count, int same)
+static s2dq_avx2_program_kernel s2dq_avx2_program_for(int count, bool same)
 {
     static const s2dq_avx2_program_kernel kernels[2][S2DQ_AVX2_WINDOWS] = {
         {s2dq_avx2_program_1_0, s2dq_avx2_program_2_0, s2dq_avx2_program_3_0, s2dq_avx2_program_4_0},
@@ -722,8 +723,8 @@ static s2dq_avx2_program_kernel s2dq_avx2_program_for(int count, int same)
 /* Covers source bytes by windows. IN: where[lane][i], for `size[lane]` places of each lane, S2DQ_AVX2_NOWHERE for a
  * place that is filled. OUT: *v.
  * Returns how far a window reaches past the bytes wanted from it at most, or -1 where too many windows are needed. */
-static int64_t s2dq_avx2_cover(s2dq_avx2_vector *v, const int64_t *const where[2], const int size[2], int same,
-                               int from_end)
+static int64_t s2dq_avx2_cover(s2dq_avx2_vector *v, const int64_t *const where[2], const int size[2], bool same,
+                               bool from_end)
 {
     int64_t low[2][S2DQ_AVX2_WINDOWS], high[2][S2DQ_AVX2_WINDOWS], slack = 0;
     uint8_t window[2][16];
@@ -740,12 +741,12 @@ static int64_t s2dq_avx2_cover(s2dq_avx2_vector *v, const int64_t *const where[2
                 low[of][k] = high[of][k] = at;
                 used[of]++;
             }
-            if (at < low[of][k]) low[of][k] = at;
-            if (at > high[of][k]) high[of][k] = at;
+            low[of][k] = s2dq_min(low[of][k], at);
+            high[of][k] = s2dq_max(high[of][k], at);
             window[lane][i] = (uint8_t)k;
         }
     }
-    v->count = used[0] > used[1] ? used[0] : used[1];
+    v->count = (int)s2dq_max(used[0], used[1]);
     v->same = same;
     for (int lane = 0; lane < 2; lane++) {
         const int of = same ? 0 : lane;
@@ -753,7 +754,7 @@ static int64_t s2dq_avx2_cover(s2dq_avx2_vector *v, const int64_t *const where[2
             const int known = k < used[of] ? k : 0;
             const int64_t past = 15 - (high[of][known] - low[of][known]);
             v->at[k][lane] = low[of][known] - (from_end ? past : 0);
-            if (slack < past) slack = past;
+            slack = s2dq_max(slack, past);
         }
     }
     memset(v->mask, 0x80, sizeof v->mask);
@@ -768,15 +769,15 @@ static int64_t s2dq_avx2_cover(s2dq_avx2_vector *v, const int64_t *const where[2
 
 /* Makes the program of a box: axes[0 .. chain) are dense in the result, innermost first, and axes[chain - 1] is the
  * repeat, after each turn of which `lanes` bytes are filled. Returns whether there is one. */
-static int s2dq_avx2_plan_program(s2dq_avx2_program *p, const s2dq_axis *axes, int chain, int64_t width, int64_t lanes)
+static bool s2dq_avx2_plan_program(s2dq_avx2_program *p, const s2dq_axis *axes, int chain, int64_t width, int64_t lanes)
 {
     const s2dq_axis repeat = axes[chain - 1];
     int64_t where[32], slack;
     int size = (int)width;
-    if (repeat.dst > 32 || repeat.src <= 0 || repeat.src > S2DQ_AVX2_NEAR / 4) return 0;
+    if (repeat.dst > 32 || repeat.src <= 0 || repeat.src > S2DQ_AVX2_NEAR / 4) return false;
     const int repeats = 32 / (int)repeat.dst;
     p->size = repeats * repeat.dst;
-    if (repeat.extent < 3 * repeats || p->size < 16) return 0;
+    if (repeat.extent < 3 * repeats || p->size < 16) return false;
     for (int i = 0; i < size; i++) where[i] = i;
     for (int a = 0; a < chain - 1; a++) {
         const int all = size * (int)axes[a].extent;
@@ -785,7 +786,7 @@ static int s2dq_avx2_plan_program(s2dq_avx2_program *p, const s2dq_axis *axes, i
     }
     p->run = size;
     p->unit = size + lanes;
-    if (p->unit != repeat.dst) return 0;
+    if (p->unit != repeat.dst) return false;
     for (int i = size; i < p->unit; i++) where[i] = S2DQ_AVX2_NOWHERE;
     for (int i = (int)p->unit; i < p->size; i++)
         where[i] = where[i - p->unit] == S2DQ_AVX2_NOWHERE ? S2DQ_AVX2_NOWHERE : where[i - p->unit] + repeat.src;
@@ -797,17 +798,18 @@ static int s2dq_avx2_plan_program(s2dq_avx2_program *p, const s2dq_axis *axes, i
 
     const int64_t *const places[2] = {where, where + 16}, *const edges[2] = {where, where + size - 16};
     const int body_size[2] = {16, size - 16}, edge_size[2] = {16, 16};
-    slack = s2dq_avx2_cover(&p->body, places, body_size, 1, 0); /* one load for both lanes is better than two */
-    if (slack < 0) slack = s2dq_avx2_cover(&p->body, places, body_size, 0, 0);
+    slack = s2dq_avx2_cover(&p->body, places, body_size, true, false); /* one load for both lanes is better than two */
+    if (slack < 0) slack = s2dq_avx2_cover(&p->body, places, body_size, false, false);
     /* What lies after the bytes of a window, or before those of an edge, must lie between them and another vector's. */
     p->edges = slack > p->step ? (slack + p->step - 1) / p->step : 1;
-    slack = s2dq_avx2_cover(&p->edge, edges, edge_size, p->body.same, 1); /* -1 where the body has too many windows */
-    if (slack < 0 || p->edge.count > p->body.count || slack > (p->vectors - p->edges) * p->step) return 0;
+    /* -1 where the body has too many windows */
+    slack = s2dq_avx2_cover(&p->edge, edges, edge_size, p->body.same, true);
+    if (slack < 0 || p->edge.count > p->body.count || slack > (p->vectors - p->edges) * p->step) return false;
     for (; p->edge.count < p->body.count; p->edge.count++) { /* the kernel knows one number */
         p->edge.at[p->edge.count][0] = p->edge.at[0][0];
         p->edge.at[p->edge.count][1] = p->edge.at[0][1];
     }
-    return 1;
+    return true;
 }
 
 /* Bytes of the result per load. */
@@ -851,7 +853,7 @@ S2DQ_AVX2_INLINE s2dq_avx2_held s2dq_avx2_hold(const s2dq_avx2_triple *t)
     return h;
 }
 
-S2DQ_AVX2_INLINE void s2dq_avx2_cycle_step(uint8_t *dst, const uint8_t *src, const s2dq_avx2_held *t, int merge)
+S2DQ_AVX2_INLINE void s2dq_avx2_cycle_step(uint8_t *dst, const uint8_t *src, const s2dq_avx2_held *t, bool merge)
 {
     S2DQ_UNROLL
     for (int v = 0; v < 3; v++) {
@@ -867,7 +869,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_cycle_step(uint8_t *dst, const uint8_t *src, con
 }
 
 S2DQ_AVX2_INLINE void s2dq_avx2_run_cycle(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows,
-                                          int merge)
+                                          bool merge)
 {
     const s2dq_avx2_held body = s2dq_avx2_hold(&c->body);
     const int64_t triples = c->triples, step = c->step;
@@ -883,16 +885,16 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_cycle(uint8_t *dst, const uint8_t *src, cons
 
 S2DQ_AVX2 static void s2dq_avx2_cycle_merge(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows)
 {
-    s2dq_avx2_run_cycle(dst, src, c, rows, 1);
+    s2dq_avx2_run_cycle(dst, src, c, rows, true);
 }
 
 S2DQ_AVX2 static void s2dq_avx2_cycle_split(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows)
 {
-    s2dq_avx2_run_cycle(dst, src, c, rows, 0);
+    s2dq_avx2_run_cycle(dst, src, c, rows, false);
 }
 
 /* One vector of a cycle. IN: where[0 .. 32). OUT: place v of *t. Returns the slack as s2dq_avx2_cover does. */
-static int64_t s2dq_avx2_cover_wide(s2dq_avx2_triple *t, int v, const int64_t *where, int merge, int from_end)
+static int64_t s2dq_avx2_cover_wide(s2dq_avx2_triple *t, int v, const int64_t *where, bool merge, bool from_end)
 {
     int64_t low[2], high[2], slack = 0;
     int used = 0, count[2][2] = {{0, 0}, {0, 0}};
@@ -906,8 +908,8 @@ static int64_t s2dq_avx2_cover_wide(s2dq_avx2_triple *t, int v, const int64_t *w
             low[k] = high[k] = where[i];
             used = k + 1;
         }
-        if (where[i] < low[k]) low[k] = where[i];
-        if (where[i] > high[k]) high[k] = where[i];
+        low[k] = s2dq_min(low[k], where[i]);
+        high[k] = s2dq_max(high[k], where[i]);
         if (high[k] - low[k] > 31) return -1;
         piece[i] = (uint8_t)k;
     }
@@ -917,7 +919,7 @@ static int64_t s2dq_avx2_cover_wide(s2dq_avx2_triple *t, int v, const int64_t *w
         const int known = k < used ? k : 0;
         const int64_t past = 31 - (high[known] - low[known]);
         t->at[v][k] = low[known] - (from_end ? past : 0);
-        if (slack < past) slack = past;
+        slack = s2dq_max(slack, past);
     }
     for (int i = 0; i < 32; i++) {
         const int k = piece[i], lane = i / 16, byte = (int)(where[i] - t->at[v][k]);
@@ -1017,13 +1019,13 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_tiles(uint8_t *dst, const uint8_t *src, s2dq
 {
     const int64_t high = row_bytes / w, wide = column_bytes / w, block = 64 / w;
     for (int64_t c = 0; c < columns.extent; c += block) {
-        const int64_t c_end = columns.extent - c < block ? columns.extent : c + block;
+        const int64_t c_end = c + s2dq_min(columns.extent - c, block);
         for (int64_t r = 0; r < rows.extent; r += block) {
-            const int64_t r_end = rows.extent - r < block ? rows.extent : r + block;
+            const int64_t r_end = r + s2dq_min(rows.extent - r, block);
             for (int64_t j = c; j < c_end; j += wide) {
-                const int64_t column = j > columns.extent - wide ? columns.extent - wide : j;
+                const int64_t column = s2dq_min(j, columns.extent - wide);
                 for (int64_t i = r; i < r_end; i += high) {
-                    const int64_t row = i > rows.extent - high ? rows.extent - high : i;
+                    const int64_t row = s2dq_min(i, rows.extent - high);
                     s2dq_avx2_tile(dst + column * columns.dst + row * w, src + row * rows.src + column * w,
                                    columns.dst, rows.src, w, row_bytes, column_bytes);
                 }
@@ -1086,13 +1088,13 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_plane(uint8_t *dst, const uint8_t *src, cons
     const int64_t high = row_bytes / w, wide = column_bytes / w, block = 64 / w;
     const int64_t rows = p->rows, columns = p->columns, *const row_at = p->row_at, *const column_at = p->column_at;
     for (int64_t c = 0; c < columns; c += block) {
-        const int64_t c_end = columns - c < block ? columns : c + block;
+        const int64_t c_end = c + s2dq_min(columns - c, block);
         for (int64_t r = 0; r < rows; r += p->lines ? high : block) {
-            const int64_t next = r + (p->lines ? high : block), r_end = rows < next ? rows : next;
+            const int64_t next = r + (p->lines ? high : block), r_end = s2dq_min(rows, next);
             for (int64_t j = c; j < c_end; j += wide) {
-                const int64_t column = j > columns - wide ? columns - wide : j;
+                const int64_t column = s2dq_min(j, columns - wide);
                 for (int64_t i = r; i < r_end; i += high) {
-                    const int64_t row = i > rows - high ? rows - high : i;
+                    const int64_t row = s2dq_min(i, rows - high);
                     s2dq_avx2_tile_at(dst + row * w, src + column * w, row_at + row, column_at + column, w, row_bytes,
                                       column_bytes);
                 }
@@ -1126,7 +1128,7 @@ static void s2dq_avx2_scattered(uint8_t *dst, const uint8_t *src, const s2dq_avx
 }
 
 /* Whether s2dq_avx2_transpose has a tile for a plane of so many bytes. */
-static int s2dq_avx2_has_tile(int64_t high, int64_t wide, int64_t w)
+static bool s2dq_avx2_has_tile(int64_t high, int64_t wide, int64_t w)
 {
     const int64_t least = w < 8 ? 4 : 8;
     return (wide >= 16 && high >= least) || (wide >= 8 && high >= 8) || (wide >= least && high >= 16);
@@ -1183,17 +1185,17 @@ S2DQ_AVX2_INLINE void s2dq_avx2_granule(uint8_t *dst, const uint8_t *src, int64_
 #define S2DQ_AVX2_PITCH 576   /* an odd number of lines: scratch rows do not collide */
 
 /* Whether the streams that start at `at` meet in the sets of a first cache of 4 KiB ways. */
-static int s2dq_avx2_crowded(const int64_t *at, int64_t streams)
+static bool s2dq_avx2_crowded(const int64_t *at, int64_t streams)
 {
     uint8_t lines[64] = {0};
-    if (streams <= S2DQ_AVX2_WAYS) return 0;
+    if (streams <= S2DQ_AVX2_WAYS) return false;
     for (int64_t k = 0; k < streams && k < 64; k++)
-        if (++lines[(uint64_t)at[k] / 64 % 64] > S2DQ_AVX2_WAYS) return 1;
-    return 0;
+        if (++lines[(uint64_t)at[k] / 64 % 64] > S2DQ_AVX2_WAYS) return true;
+    return false;
 }
 
 /* Whether so many streams, `step` bytes apart, do. */
-static int s2dq_avx2_collide(int64_t streams, int64_t step)
+static bool s2dq_avx2_collide(int64_t streams, int64_t step)
 {
     int64_t at[64];
     for (int64_t k = 0; k < 64; k++) at[k] = k * step;
@@ -1323,7 +1325,7 @@ S2DQ_AVX2 static void s2dq_avx2_granules_far(uint8_t *dst, const uint8_t *src, s
 /* Dense granules of 9 to 32 bytes: whole vectors, whose ends the next granule overwrites. The last granule of each
  * inner loop is moved exactly where `every` says so, else those of the last inner loop are. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_dense(uint8_t *dst, const uint8_t *src, s2dq_axis outer, s2dq_axis inner,
-                                          int64_t extent, int64_t width, int every, int bytes)
+                                          int64_t extent, int64_t width, bool every, int bytes)
 {
     for (int64_t i = 0; i < outer.extent; i++) {
         uint8_t *d = dst + i * outer.dst;
@@ -1347,7 +1349,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_dense(uint8_t *dst, const uint8_t *src, s2dq
 }
 
 S2DQ_AVX2 static void s2dq_avx2_dense(uint8_t *dst, const uint8_t *src, s2dq_axis outer, s2dq_axis inner,
-                                      int64_t width, int every)
+                                      int64_t width, bool every)
 {
     const int64_t n = inner.extent;
     if (width <= 16) {
@@ -1393,7 +1395,7 @@ static int s2dq_avx2_overrun(const s2dq_axis *rows, int64_t size, int64_t past, 
 }
 
 static void s2dq_avx2_drive_streams(uint8_t *dst, const uint8_t *src, s2dq_box *box, s2dq_avx2_streams *job,
-                                    s2dq_avx2_streams_kernel kernel, int merge, int64_t streams)
+                                    s2dq_avx2_streams_kernel kernel, bool merge, int64_t streams)
 {
     const int64_t step = job->bytes > 16 ? 32 : 8; /* whose multiple the steps of a row are */
     const int64_t past = (step - job->bytes % step) % step;
@@ -1412,7 +1414,7 @@ static void s2dq_avx2_drive_streams(uint8_t *dst, const uint8_t *src, s2dq_box *
 }
 
 /* Streams merged into one: the loops dense in the result up to one that is dense in the source. */
-static int s2dq_avx2_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box *whole, int64_t least)
+static bool s2dq_avx2_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box *whole, int64_t least)
 {
     const int64_t w = whole->width;
     s2dq_avx2_streams job;
@@ -1422,37 +1424,37 @@ static int s2dq_avx2_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box 
     s2dq_assign(&box, whole);
     while (chain < box.count && box.axes[chain].dst == size && box.axes[chain].src != w) {
         size *= box.axes[chain++].extent;
-        if (size > 16 * w) return 0;
+        if (size > 16 * w) return false;
     }
-    if (chain == box.count || box.axes[chain].dst != size) return 0;
-    const s2dq_avx2_streams_kernel kernel = s2dq_avx2_streams_for(1, size / w, w);
+    if (chain == box.count || box.axes[chain].dst != size) return false;
+    const s2dq_avx2_streams_kernel kernel = s2dq_avx2_streams_for(true, size / w, w);
     job.bytes = box.axes[chain].extent * w;
-    if (!kernel || job.bytes < least) return 0;
-    if (chain == 1 && size >= 12 * w && s2dq_avx2_collide(size / w, box.axes[0].src)) return 0; /* see transpose */
+    if (!kernel || job.bytes < least) return false;
+    if (chain == 1 && size >= 12 * w && s2dq_avx2_collide(size / w, box.axes[0].src)) return false; /* see transpose */
     job.offset[0] = 0;
     for (int64_t a = 0, known = 1; a < chain; known *= box.axes[a++].extent)
         for (int64_t k = known; k < known * box.axes[a].extent; k++)
             job.offset[k] = job.offset[k - known] + box.axes[a].src;
     for (int a = chain; a >= 0; a--) s2dq_drop(&box, a);
-    s2dq_avx2_drive_streams(dst, src, &box, &job, kernel, 1, size / w);
-    return 1;
+    s2dq_avx2_drive_streams(dst, src, &box, &job, kernel, true, size / w);
+    return true;
 }
 
 static void s2dq_avx2_run(uint8_t *dst, const uint8_t *src, s2dq_box *box);
 
 /* One stream split: the innermost loop of the result steps over `streams` granules of the source, which other loops
  * distribute. Up to half of them may be unwanted. */
-static int s2dq_avx2_try_split(uint8_t *dst, const uint8_t *src, const s2dq_box *whole, int64_t least)
+static bool s2dq_avx2_try_split(uint8_t *dst, const uint8_t *src, const s2dq_box *whole, int64_t least)
 {
     const int64_t w = whole->width;
     s2dq_avx2_streams job;
     s2dq_box box;
-    if (whole->count < 2 || whole->axes[0].dst != w || whole->axes[0].src <= w || whole->axes[0].src % w) return 0;
+    if (whole->count < 2 || whole->axes[0].dst != w || whole->axes[0].src <= w || whole->axes[0].src % w) return false;
     const s2dq_axis run = whole->axes[0];
     const int64_t streams = run.src / w;
-    const s2dq_avx2_streams_kernel kernel = s2dq_avx2_streams_for(0, streams, w);
+    const s2dq_avx2_streams_kernel kernel = s2dq_avx2_streams_for(false, streams, w);
     int64_t place[16], known = 1;
-    if (!kernel || run.extent * w < least) return 0;
+    if (!kernel || run.extent * w < least) return false;
     place[0] = job.offset[0] = 0;
     box.width = w;
     box.count = 0;
@@ -1468,28 +1470,28 @@ static int s2dq_avx2_try_split(uint8_t *dst, const uint8_t *src, const s2dq_box 
         }
         known *= axis.extent;
     }
-    if (known < 2 || 2 * known < streams) return 0;
+    if (known < 2 || 2 * known < streams) return false;
     int64_t offset[16] = {0}, last = 0;
     uint32_t taken = 0;
     for (int64_t k = 0; k < known; k++) {
-        if (place[k] >= streams || (taken >> place[k] & 1)) return 0;
+        if (place[k] >= streams || (taken >> place[k] & 1)) return false;
         taken |= (uint32_t)1 << place[k];
         offset[place[k]] = job.offset[k];
-        if (place[k] > last) last = place[k];
+        last = s2dq_max(last, place[k]);
     }
-    if (streams >= 12 && s2dq_avx2_collide(streams, offset[1] - offset[0])) return 0; /* see transpose */
+    if (streams >= 12 && s2dq_avx2_collide(streams, offset[1] - offset[0])) return false; /* see transpose */
     for (int64_t k = 0; k < streams; k++) job.offset[k] = taken >> k & 1 ? offset[k] : 0;
     job.bytes = run.extent * w;
     if (last < streams - 1) { /* the row ends with granules that nobody may read */
         s2dq_box end;
         job.bytes -= w;
-        if (job.bytes < least) return 0;
+        if (job.bytes < least) return false;
         s2dq_assign(&end, whole);
         s2dq_drop(&end, 0);
         s2dq_avx2_run(dst + job.bytes, src + (run.extent - 1) * run.src, &end);
     }
-    s2dq_avx2_drive_streams(dst, src, &box, &job, kernel, 0, streams);
-    return 1;
+    s2dq_avx2_drive_streams(dst, src, &box, &job, kernel, false, streams);
+    return true;
 }
 
 #define S2DQ_AVX2_CHAIN 6
@@ -1505,13 +1507,13 @@ typedef struct {
     s2dq_avx2_program program;
 } s2dq_avx2_pattern;
 
-static int s2dq_avx2_same_pattern(const s2dq_avx2_pattern *p, const s2dq_axis *axes, int count, int64_t width,
+static bool s2dq_avx2_same_pattern(const s2dq_avx2_pattern *p, const s2dq_axis *axes, int count, int64_t width,
                                   int64_t lanes)
 {
-    if (p->count != count || p->width != width || p->lanes != lanes) return 0;
+    if (p->count != count || p->width != width || p->lanes != lanes) return false;
     for (int a = 0; a < count; a++)
-        if (p->axes[a].extent != axes[a].extent || p->axes[a].src != axes[a].src) return 0;
-    return 1;
+        if (p->axes[a].extent != axes[a].extent || p->axes[a].src != axes[a].src) return false;
+    return true;
 }
 
 static const s2dq_avx2_pattern *s2dq_avx2_pattern_of(const s2dq_box *box, int64_t lanes)
@@ -1544,14 +1546,14 @@ static const s2dq_avx2_pattern *s2dq_avx2_pattern_of(const s2dq_box *box, int64_
 }
 
 /* A pattern with `lanes` bytes of the element at `fill` behind each repeat, or none. */
-static int s2dq_avx2_try_pattern(uint8_t *dst, const uint8_t *src, const s2dq_box *whole, int64_t least, int64_t lanes,
+static bool s2dq_avx2_try_pattern(uint8_t *dst, const uint8_t *src, const s2dq_box *whole, int64_t least, int64_t lanes,
                                  const uint8_t *fill, int64_t element)
 {
     const s2dq_avx2_pattern *const p = s2dq_avx2_pattern_of(whole, lanes);
     s2dq_box box;
     s2dq_position at;
     uint8_t filled[32] = {0};
-    if (!p || (!p->kind && s2dq_avx2_yield(&p->program) < least)) return 0;
+    if (!p || (!p->kind && s2dq_avx2_yield(&p->program) < least)) return false;
     box.width = whole->width;
     box.count = whole->count - p->chain;
     for (int a = 0; a < box.count; a++) box.axes[a] = whole->axes[a + p->chain];
@@ -1567,19 +1569,19 @@ static int s2dq_avx2_try_pattern(uint8_t *dst, const uint8_t *src, const s2dq_bo
         else if (p->kind == 1) s2dq_avx2_cycle_split(dst + at.dst, src + at.src, &p->cycle, rows);
         else kernel(dst + at.dst, src + at.src, &p->program, rows, lanes ? filled : NULL);
     } while (s2dq_next(&at, &box, 1));
-    return 1;
+    return true;
 }
 
 /* Blocks of four 12-byte granules: a loop of four dense in one side, and a longer one dense in the other. */
-static int s2dq_avx2_try_12(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+static bool s2dq_avx2_try_12(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     s2dq_box box;
     s2dq_position at;
-    if (whole->width != 12 || whole->count < 2 || whole->axes[0].dst != 12) return 0;
+    if (whole->width != 12 || whole->count < 2 || whole->axes[0].dst != 12) return false;
     const s2dq_axis first = whole->axes[0];
     for (int a = 1; a < whole->count; a++) {
         const s2dq_axis other = whole->axes[a];
-        const int merge = first.extent == 4 && other.extent >= 3 && other.dst >= 48;
+        const bool merge = first.extent == 4 && other.extent >= 3 && other.dst >= 48;
         if (other.src != 12 || !(merge || (other.extent == 4 && first.extent >= 3 && first.src >= 48))) continue;
         s2dq_assign(&box, whole);
         s2dq_drop(&box, a);
@@ -1591,9 +1593,9 @@ static int s2dq_avx2_try_12(uint8_t *dst, const uint8_t *src, const s2dq_box *wh
                                 merge ? other.dst : first.src, merge ? other.extent : first.extent,
                                 s2dq_axis_at(&box, 0), merge);
         while (s2dq_next(&at, &box, 1));
-        return 1;
+        return true;
     }
-    return 0;
+    return false;
 }
 
 /* Adds the places of a further loop to those of `known` rows or columns. */
@@ -1605,14 +1607,14 @@ static int64_t s2dq_avx2_places(int64_t *at, int64_t known, int64_t extent, int6
 
 /* A transpose of rows that several loops make, dense in the result, or of columns that several make, dense in the
  * source. */
-static int s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+static bool s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     const int64_t w = whole->width;
     s2dq_avx2_plane plane;
     s2dq_box box;
     s2dq_position at;
     int loops[2] = {0, 0};
-    if ((w & (w - 1)) || w > 8 || whole->axes[0].dst != w) return 0;
+    if ((w & (w - 1)) || w > 8 || whole->axes[0].dst != w) return false;
     s2dq_assign(&box, whole);
     plane.rows = plane.columns = 1;
     plane.row_at[0] = plane.column_at[0] = 0;
@@ -1634,27 +1636,27 @@ static int s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq_
         s2dq_drop(&box, a);
         a = 0;
     }
-    if (loops[0] + loops[1] < 3 || plane.rows * w < 16 || plane.columns * w < 16) return 0;
+    if (loops[0] + loops[1] < 3 || plane.rows * w < 16 || plane.columns * w < 16) return false;
     plane.lines = s2dq_avx2_crowded(plane.row_at, plane.rows);
     s2dq_order(&box, plane.rows * plane.columns * w);
     s2dq_start(&at, &box, 0);
     do s2dq_avx2_scattered(dst + at.dst, src + at.src, &plane, w);
     while (s2dq_next(&at, &box, 0));
-    return 1;
+    return true;
 }
 
-static int s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+static bool s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     const int64_t w = whole->width;
     s2dq_box box;
     s2dq_position at;
     int column = 1;
     s2dq_assign(&box, whole);
-    if ((w & (w - 1)) || w > 8 || box.count < 2 || box.axes[0].dst != w) return 0;
+    if ((w & (w - 1)) || w > 8 || box.count < 2 || box.axes[0].dst != w) return false;
     while (column < box.count && box.axes[column].src != w) column++;
-    if (column == box.count) return 0;
+    if (column == box.count) return false;
     const s2dq_axis rows = box.axes[0], columns = box.axes[column];
-    if (!s2dq_avx2_has_tile(rows.extent * w, columns.extent * w, w)) return 0;
+    if (!s2dq_avx2_has_tile(rows.extent * w, columns.extent * w, w)) return false;
     s2dq_drop(&box, column);
     s2dq_drop(&box, 0);
     s2dq_order(&box, rows.extent * columns.extent * w);
@@ -1665,10 +1667,10 @@ static int s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_
         if (in || out) s2dq_avx2_staged(dst + at.dst, src + at.src, rows, columns, w, out);
         else s2dq_avx2_transpose(dst + at.dst, src + at.src, rows, columns, w);
     } while (s2dq_next(&at, &box, 0));
-    return 1;
+    return true;
 }
 
-static int s2dq_avx2_try_fill(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+static bool s2dq_avx2_try_fill(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     const int64_t w = whole->width;
     s2dq_box box;
@@ -1676,8 +1678,8 @@ static int s2dq_avx2_try_fill(uint8_t *dst, const uint8_t *src, const s2dq_box *
     int64_t bytes = w;
     s2dq_assign(&box, whole);
     for (int a = 0; a < box.count; a++)
-        if (box.axes[a].src) return 0;
-    if ((w & (w - 1)) || w > 32) return 0;
+        if (box.axes[a].src) return false;
+    if ((w & (w - 1)) || w > 32) return false;
     if (box.axes[0].dst == w) {
         bytes *= box.axes[0].extent;
         s2dq_drop(&box, 0);
@@ -1685,25 +1687,25 @@ static int s2dq_avx2_try_fill(uint8_t *dst, const uint8_t *src, const s2dq_box *
     s2dq_start(&at, &box, 1);
     do s2dq_avx2_fill(dst + at.dst, src, bytes, w, s2dq_axis_at(&box, 0));
     while (s2dq_next(&at, &box, 1));
-    return 1;
+    return true;
 }
 
 /* Granules of 9 to 31 bytes where vectors may run past them: the next ones in the result are written later, and the
  * bytes between those of the source are near. */
-static int s2dq_avx2_try_dense(uint8_t *dst, const uint8_t *src, const s2dq_box *box)
+static bool s2dq_avx2_try_dense(uint8_t *dst, const uint8_t *src, const s2dq_box *box)
 {
     const int64_t w = box->width;
     const s2dq_axis inner = s2dq_axis_at(box, 0), outer = s2dq_axis_at(box, 1);
     s2dq_position at;
-    if (w <= 8 || w >= 32 || inner.dst != w) return 0;
+    if (w <= 8 || w >= 32 || inner.dst != w) return false;
     const int64_t past = (w <= 16 ? 16 : 32) - w; /* what is read too much must lie before the end of the next one */
     const int joined =
         outer.dst == w * inner.extent && outer.src >= past && outer.src > 0 && outer.src <= S2DQ_AVX2_NEAR;
-    if (!joined && (inner.src < past || inner.src <= 0 || inner.src > S2DQ_AVX2_NEAR || inner.extent < 4)) return 0;
+    if (!joined && (inner.src < past || inner.src <= 0 || inner.src > S2DQ_AVX2_NEAR || inner.extent < 4)) return false;
     s2dq_start(&at, box, 2);
     do s2dq_avx2_dense(dst + at.dst, src + at.src, outer, inner, w, !joined);
     while (s2dq_next(&at, box, 2));
-    return 1;
+    return true;
 }
 
 static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *box)
@@ -1713,7 +1715,7 @@ static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *b
     if (s2dq_avx2_try_dense(dst, src, box)) return;
     int64_t bytes = box->width;
     for (int a = 0; a < box->count; a++) bytes *= box->axes[a].extent;
-    const int far = bytes >= S2DQ_AVX2_FAR && box->width >= 32 && box->width <= 128;
+    const bool far = bytes >= S2DQ_AVX2_FAR && box->width >= 32 && box->width <= 128;
     s2dq_start(&at, box, 2);
     do {
         const s2dq_axis outer = s2dq_axis_at(box, 1), inner = s2dq_axis_at(box, 0);
@@ -1722,7 +1724,7 @@ static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *b
     } while (s2dq_next(&at, box, 2));
 }
 
-static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, int halfway);
+static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool halfway);
 
 #define S2DQ_AVX2_HALFWAY 24576 /* bytes of a scratch between two moves: it stays in the first cache */
 
@@ -1731,33 +1733,34 @@ static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, in
  *
  * split   the source has  .. j i,  and the result  .. j  with i elsewhere: i goes first to the outside
  * merge   the result has  .. j i,  and the source  .. j  with i elsewhere: i goes first to the inside */
-static int s2dq_avx2_try_halfway(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+static bool s2dq_avx2_try_halfway(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     uint8_t scratch[S2DQ_AVX2_HALFWAY];
     const int64_t w = whole->width;
     s2dq_axis first[S2DQ_BOX_AXES], second[S2DQ_BOX_AXES];
     s2dq_box box, part;
     s2dq_position at;
-    int count = 0, moved = -1, split = 0;
-    if (whole->count < 4 || whole->axes[0].dst != w) return 0;
+    int count = 0, moved = -1;
+    bool split = false;
+    if (whole->count < 4 || whole->axes[0].dst != w) return false;
     const s2dq_axis inner = whole->axes[0];
     for (int a = 1; a < whole->count; a++) {
         const s2dq_axis axis = whole->axes[a];
         if (axis.src != w) continue;
-        if (inner.src == w * axis.extent && s2dq_avx2_streams_for(0, axis.extent, w)) {
+        if (inner.src == w * axis.extent && s2dq_avx2_streams_for(false, axis.extent, w)) {
             moved = a;
-            split = 1;
-        } else if (axis.dst == w * inner.extent && s2dq_avx2_streams_for(1, inner.extent, w)) {
+            split = true;
+        } else if (axis.dst == w * inner.extent && s2dq_avx2_streams_for(true, inner.extent, w)) {
             moved = 0;
         }
     }
-    if (moved < 0) return 0;
+    if (moved < 0) return false;
     /* The scratch has the loops in the order of the source, but for the one moved. What does not fit turns outside. */
     const s2dq_axis digit = whole->axes[moved];
     s2dq_assign(&box, whole);
     s2dq_drop(&box, moved);
     int64_t size = w, bytes = w * digit.extent;
-    for (int whole_loops = 1; whole_loops;) {
+    for (bool whole_loops = true; whole_loops;) {
         int nearest = -1;
         for (int a = 0; a < box.count; a++)
             if (box.axes[a].src > 0 && (nearest < 0 || box.axes[a].src < box.axes[nearest].src)) nearest = a;
@@ -1783,7 +1786,7 @@ static int s2dq_avx2_try_halfway(uint8_t *dst, const uint8_t *src, const s2dq_bo
         size *= axis.extent;
         bytes *= axis.extent;
     }
-    if (count < 3 || bytes < 256) return 0;
+    if (count < 3 || bytes < 256) return false;
     first[count] = second[count] = digit;
     first[count].dst = second[count].src = split ? size : w;
     count++;
@@ -1791,16 +1794,16 @@ static int s2dq_avx2_try_halfway(uint8_t *dst, const uint8_t *src, const s2dq_bo
     do {
         part.width = w;
         s2dq_simplify(&part, first, count);
-        s2dq_avx2_run_by(scratch, src + at.src, &part, 0);
+        s2dq_avx2_run_by(scratch, src + at.src, &part, false);
         part.width = w;
         s2dq_simplify(&part, second, count);
-        s2dq_avx2_run_by(dst + at.dst, scratch, &part, 0);
+        s2dq_avx2_run_by(dst + at.dst, scratch, &part, false);
     } while (s2dq_next(&at, &box, 0));
-    return 1;
+    return true;
 }
 
 /* A box of sorted loops, by the kernel that suits its steps, or by two of them if `halfway` says so. */
-static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, int halfway)
+static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool halfway)
 {
     if (box->count && s2dq_avx2_try_fill(dst, src, box)) return;
     if (box->count && box->width <= 16) {
@@ -1822,7 +1825,7 @@ static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, in
 
 static void s2dq_avx2_run(uint8_t *dst, const uint8_t *src, s2dq_box *box)
 {
-    s2dq_avx2_run_by(dst, src, box, 1);
+    s2dq_avx2_run_by(dst, src, box, true);
 }
 
 /* Move the granules of a box, as s2dq_copy does.

@@ -143,7 +143,7 @@ static const s2dq_avx2_mapper s2dq_avx2_mappers[S2DQ_AVX2_STREAMS_MOST + 1][S2DQ
 /* The streams of a run: those places of its source step that other loops distribute, all of them. IN: the loops but the
  * run. OUT: job->offset, the line of each stream, the loops that remain, and how far the first stream's bytes are from
  * where the loops begin. Returns 0 where some place is nobody's. */
-static int s2dq_avx2_map_streams(s2dq_avx2_mapped *job, int64_t *line, s2dq_box *rows, int64_t *back,
+static bool s2dq_avx2_map_streams(s2dq_avx2_mapped *job, int64_t *line, s2dq_box *rows, int64_t *back,
                                  const s2dq_axis *axes, int count, int64_t streams)
 {
     int64_t place[S2DQ_AVX2_STREAMS_MOST] = {0}, offset[S2DQ_AVX2_STREAMS_MOST] = {0};
@@ -156,7 +156,7 @@ static int s2dq_avx2_map_streams(s2dq_avx2_mapped *job, int64_t *line, s2dq_box 
         const s2dq_axis axis = axes[a];
         if (axis.extent == 1) continue;
         if (axis.src == 0 || s2dq_magnitude(axis.src) >= streams || known * axis.extent > streams) {
-            if (axis.tab || rows->count == S2DQ_BOX_AXES) return 0;
+            if (axis.tab || rows->count == S2DQ_BOX_AXES) return false;
             rows->axes[rows->count++] = axis;
             continue;
         }
@@ -170,7 +170,7 @@ static int s2dq_avx2_map_streams(s2dq_avx2_mapped *job, int64_t *line, s2dq_box 
     }
     for (int64_t k = 0; k < known; k++) {
         const int64_t at = place[k] + *back;
-        if (at >= streams || (taken >> at & 1)) return 0;
+        if (at >= streams || (taken >> at & 1)) return false;
         taken |= (uint32_t)1 << at;
         job->offset[at] = offset[k];
         line[at] = table[k] / 256;

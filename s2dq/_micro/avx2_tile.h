@@ -58,7 +58,7 @@ static inline int s2dq_step_cover(int64_t *at, const int64_t *from, uint32_t lef
         uint32_t reached = 0;
         for (int i = 0; i < S2DQ_STEP_BYTES; i++) {
             const int64_t place = from[i] - i / S2DQ_STEP_LANE * beside;
-            if (left >> i & 1 && place < start) start = place;
+            if (left >> i & 1) start = s2dq_min(start, place);
         }
         for (int i = 0; i < S2DQ_STEP_BYTES; i++) {
             const int64_t place = from[i] - i / S2DQ_STEP_LANE * beside - start;
@@ -80,7 +80,7 @@ static inline void s2dq_step_windows(s2dq_step *step, const int64_t *from, uint3
     const int one = s2dq_step_cover(at[0], from, wants & lower, 0, low, high);
     const int other = s2dq_step_cover(at[1], from, wants & ~lower, 0, low, high);
     const int both = s2dq_step_cover(at[2], from, wants, S2DQ_STEP_LANE, low, high);
-    step->windows = one > other ? one : other;
+    step->windows = (int)s2dq_max(one, other);
     step->joined = both > 0 && both <= step->windows; /* fewer there cannot be */
     if (!step->windows) step->windows = 1;
     memset(step->shuffle, 0x80, sizeof step->shuffle); /* such a byte becomes 0 */
@@ -104,8 +104,8 @@ static inline int s2dq_tile_steps(s2dq_steps *steps, const s2dq_tile *tile)
     int most = 0;
     for (int k = 0; k < tile->inputs * tile->loads; k++) {
         const int64_t end = tile->src[k] + S2DQ_REGISTER_BYTES / tile->loads;
-        if (tile->src[k] < low) low = tile->src[k];
-        if (end > high) high = end;
+        low = s2dq_min(low, tile->src[k]);
+        high = s2dq_max(high, end);
     }
     steps->count = 0;
     for (int at = 0; at < tile->outputs * 2; at++) {
@@ -124,7 +124,7 @@ static inline int s2dq_tile_steps(s2dq_steps *steps, const s2dq_tile *tile)
         if (!step->stored) continue;
         step->whole = step->stored != ~(uint32_t)0 ? 0 : step->dst[1] == step->dst[0] + S2DQ_STEP_LANE ? 2 : 1;
         s2dq_step_windows(step, from, wants, low, high);
-        if (step->windows > most) most = step->windows;
+        most = (int)s2dq_max(most, step->windows);
         steps->count++;
     }
     return most;
@@ -188,7 +188,7 @@ S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const
 {
     const s2dq_axis outer = sweep[0], inner = sweep[1];
     const int k = step->output, byte = step->half * S2DQ_STEP_BYTES, word = byte / 2;
-    const int falls = mapped == 2 || mapped == 4, shifts = mapped == 3 || mapped == 4;
+    const bool falls = mapped == 2 || mapped == 4, shifts = mapped == 3 || mapped == 4;
     const s2dq_lines *lines = filling->lines;
     const __m256i upper = _mm256_set1_epi16((short)0xFF00);
     const __m256i fill = _mm256_loadu_si256((const __m256i *)(filling->fill[k] + byte));
@@ -310,12 +310,12 @@ static void s2dq_step_all(uint8_t *dst, const uint8_t *src, const s2dq_steps *st
                           const s2dq_axis *sweep)
 {
     const s2dq_lines *lines = filling->lines;
-    const int all = lines && (lines->turns || (lines->shift && lines->falls));
+    const bool all = lines && (lines->turns || (lines->shift && lines->falls));
     const int mapped = !lines ? 0 : all ? 4 : lines->shift ? 3 : lines->falls ? 2 : 1;
     for (int k = 0; k < steps->count; k++) {
         const s2dq_step *step = &steps->step[k];
         if (step->whole && step->windows <= S2DQ_STEP_SWEPT) {
-            const int endless = mapped == 1 && !lines->ends && !step->filled;
+            const bool endless = mapped == 1 && !lines->ends && !step->filled;
             s2dq_step_sweeps[endless ? 5 : mapped][step->filled][step->joined][step->whole - 1][step->windows - 1](
                 dst, src, sweep, step, filling);
             continue;
@@ -353,11 +353,11 @@ static void s2dq_step_run(uint8_t *dst, const uint8_t *src, const s2dq_tile *til
             s2dq_axis sweep[2] = {loops[1], loops[2]};
             s2dq_tile_turn(loops, i, j, &s, &d);
             sweep[0].extent = loops[2].extent < most ? most / loops[2].extent : 1;
-            if (sweep[0].extent > loops[1].extent - j) sweep[0].extent = loops[1].extent - j;
+            sweep[0].extent = s2dq_min(sweep[0].extent, loops[1].extent - j);
             if (sweep[0].extent > 1 && back && j + sweep[0].extent == loops[1].extent) sweep[0].extent--;
             j += sweep[0].extent;
             for (int64_t from = 0; from < loops[2].extent; from += most) {
-                const int last = from + most >= loops[2].extent;
+                const bool last = from + most >= loops[2].extent;
                 sweep[1].extent = last ? loops[2].extent - from : most;
                 sweep[1].src_back = last ? loops[2].src_back : 0;
                 sweep[1].dst_back = last ? loops[2].dst_back : 0;
@@ -380,9 +380,9 @@ static s2dq_tile_runner s2dq_step_runner(const s2dq_tile *tile)
 static inline uint8_t s2dq_line_value(const s2dq_lines *lines, int k, int i, uint8_t byte)
 {
     int64_t from = (int64_t)(byte ^ lines->first[0]) * 256 - lines->less[k][i & 1][i / 2];
-    if (from < 0) from = 0;
+    from = s2dq_max(from, 0);
     int64_t value = (from * lines->slope[k][i & 1][i / 2] >> 16) + lines->more[k][i & 1][i / 2];
-    if (value > 65535) value = 65535;
+    value = s2dq_min(value, 65535);
     return (uint8_t)(value >> (8 - lines->shift));
 }
 

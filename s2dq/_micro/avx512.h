@@ -202,7 +202,7 @@ S2DQ_512_INLINE void s2dq_512_read_constants(s2dq_512_constants *with, const s2d
 
 /* Output k: through its lines and with its fill values, or through its table. */
 S2DQ_512_INLINE __m512i s2dq_512_filled(const __m512i *in, int k, const s2dq_512_constants *with, int inputs,
-                                        int outputs, int way, int mapped, int fills)
+                                        int outputs, int way, int mapped, bool fills)
 {
     __m512i value = s2dq_512_output(in, k, with->table[k], with->upper[k], inputs, outputs, way);
     if (mapped == S2DQ_512_TABLES) return s2dq_512_look_up(value, with->bytes[k]);
@@ -231,8 +231,8 @@ S2DQ_512_INLINE void s2dq_512_fetch(const uint8_t *src, const int64_t *at, int i
  * `kind`, whether anything is filled in, and whether lines are fetched ahead: what is not done takes no registers. */
 S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                   const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
-                                  int inputs, int loads, int outputs, int stores, int way, int kind, int fills, int far,
-                                  int mapped)
+                                  int inputs, int loads, int outputs, int stores, int way, int kind, bool fills,
+                                  bool far, int mapped)
 {
     int64_t src_at[S2DQ_PIECES], dst_at[S2DQ_PIECES];
     uint64_t dst_mask[S2DQ_PIECES];
@@ -250,9 +250,9 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     /* Two turns at once, where what they store lies side by side and lines leave the registers for it; the last turn
      * may be moved back. Not where pieces are whole pages apart, and push each other out of the cache: measured, twice
      * as slow. */
-    const int by_two = kind == S2DQ_TILE_PLAIN && stores > 1 && mapped != S2DQ_512_LINES;
-    const int paged = by_two && (dst_at[1] - dst_at[0]) % 4096 == 0;
-    const int joins = by_two && loops[2].dst == S2DQ_REGISTER_BYTES / stores && !paged;
+    const bool by_two = kind == S2DQ_TILE_PLAIN && stores > 1 && mapped != S2DQ_512_LINES;
+    const bool paged = by_two && (dst_at[1] - dst_at[0]) % 4096 == 0;
+    const bool joins = by_two && loops[2].dst == S2DQ_REGISTER_BYTES / stores && !paged;
     const int64_t alone = joins ? 1 + (loops[2].src_back != 0 || loops[2].dst_back != 0) : loops[2].extent;
     /* One loop, not three: where the innermost one is short, constants that leave the registers around it would cost as
      * much as the tiles. */
@@ -326,7 +326,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
 /* The outputs of one tile of any shape. IN: its pieces in full, or only the bytes of its masks; then there is room for
  * a register more, as the last piece may need. */
 S2DQ_512 static void s2dq_512_outputs(uint8_t *registers, const uint8_t *src, const s2dq_tile *tile,
-                                      const s2dq_filling *filling, int full)
+                                      const s2dq_filling *filling, bool full)
 {
     const int loads = (int)tile->loads, width = S2DQ_REGISTER_BYTES / loads;
     __m512i in[S2DQ_REGISTERS];
@@ -363,7 +363,7 @@ S2DQ_512 static void s2dq_512_run_edge(uint8_t *dst, const uint8_t *src, const s
 {
     uint8_t registers[(S2DQ_REGISTERS + 1) * S2DQ_REGISTER_BYTES];
     const int width = S2DQ_REGISTER_BYTES / (int)tile->stores;
-    s2dq_512_outputs(registers, src, tile, filling, 0);
+    s2dq_512_outputs(registers, src, tile, filling, false);
     for (int k = 0; k < tile->outputs * tile->stores; k++)
         _mm512_mask_storeu_epi8(dst + tile->dst[k], tile->dst_mask[k],
                                 _mm512_maskz_loadu_epi8(tile->dst_mask[k], registers + k * width));
@@ -433,7 +433,7 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     s2dq_axis loops[S2DQ_TILE_LOOPS] = {{.extent = 1}, {.extent = 1, .src = next}, *loop};
 
     if (ahead) {
-        s2dq_512_outputs(registers, src, tile, filling, 1);
+        s2dq_512_outputs(registers, src, tile, filling, true);
         for (int r = 0; r < tile->runs; r++)
             s2dq_512_begin_line(carry, dst + tile->dst[r * pieces], ahead, _mm512_loadu_si512(registers + r * run));
         src += ahead / dst_step * src_step;
@@ -445,7 +445,7 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     streamer(dst, src, tile, filling, loops);
     const int64_t rest = (indices - loops[2].extent * group) * dst_step, lines = rest & -64;
     if (rest == 0) return;
-    s2dq_512_outputs(registers, src + (indices - group) * src_step, tile, filling, 1);
+    s2dq_512_outputs(registers, src + (indices - group) * src_step, tile, filling, true);
     dst += indices * dst_step - rest;
     for (int r = 0; r < tile->runs; r++) {
         const uint8_t *bytes = registers + (r + 1) * run - rest;
@@ -466,30 +466,32 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     S2DQ_512_RUNNER_OF(mixed_stream, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_STREAMED, tile->fills != 0, tile->far != 0)
 /* What nothing is filled in and fetched for has registers left for all its masks. */
 #define S2DQ_512_MASK_RUNNER(NAME, I, L, O, S, WAY)                                      \
-    S2DQ_512_RUNNER_OF(NAME##_near_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, 0, 0)        \
-    S2DQ_512_RUNNER_OF(NAME##_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, 1, tile->far != 0)
+    S2DQ_512_RUNNER_OF(NAME##_near_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, false, false) \
+    S2DQ_512_RUNNER_OF(NAME##_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, true, tile->far != 0)
 #define S2DQ_512_RUNNER_WAY(NAME, I, L, O, S, WAY)                                       \
-    S2DQ_512_RUNNER_OF(NAME##_near, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, 0)              \
-    S2DQ_512_RUNNER_OF(NAME##_far, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, 1)               \
+    S2DQ_512_RUNNER_OF(NAME##_near, I, L, O, S, WAY, S2DQ_TILE_PLAIN, false, false)       \
+    S2DQ_512_RUNNER_OF(NAME##_far, I, L, O, S, WAY, S2DQ_TILE_PLAIN, false, true)         \
     S2DQ_512_MASK_RUNNER(NAME, I, L, O, S, WAY)
 #define S2DQ_512_MAPPED_RUNNER(I, L, O, S)                                                                      \
     S2DQ_512 static void s2dq_512_mapped_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,  \
                                                       const s2dq_filling *filling, const s2dq_axis *loops)      \
     {                                                                                                           \
-        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, 0, tile->far != 0, 1); \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, false, tile->far != 0, \
+                     1);                                                                                        \
     }
 #define S2DQ_512_MAPPED_MASK_RUNNER(I, L, O, S)                                                                 \
     S2DQ_512 static void s2dq_512_mapped_mask_##I##L##O##S(uint8_t *dst, const uint8_t *src,                    \
                                                            const s2dq_tile *tile, const s2dq_filling *filling,  \
                                                            const s2dq_axis *loops)                              \
     {                                                                                                           \
-        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_MASKED, 1, tile->far != 0, 1); \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_MASKED, true, tile->far != 0, \
+                     1);                                                                                        \
     }
 #define S2DQ_512_TABLED_RUNNER(I, L, O, S)                                                                          \
     S2DQ_512 static void s2dq_512_tabled_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,      \
                                                       const s2dq_filling *filling, const s2dq_axis *loops)          \
     {                                                                                                               \
-        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, 0, tile->far != 0,    \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, false, tile->far != 0, \
                      S2DQ_512_TABLES);                                                                              \
     }
 #define S2DQ_512_MAPPED_WAY(NAME, I, L, O, S, WAY)                                                               \
@@ -497,11 +499,11 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
                                                                const s2dq_tile *tile, const s2dq_filling *filling, \
                                                                const s2dq_axis *loops)                           \
     {                                                                                                            \
-        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, S2DQ_TILE_PLAIN, 0, tile->far != 0, 1);    \
+        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, S2DQ_TILE_PLAIN, false, tile->far != 0, 1);  \
     }
 #define S2DQ_512_MAPPED_PAIRED_RUNNER(I, L, O, S) S2DQ_512_MAPPED_WAY(paired, I, L, O, S, S2DQ_PAIRED)
 #define S2DQ_512_FILL_RUNNER(I, L, O, S) \
-    S2DQ_512_RUNNER_OF(mixed_fill, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, 1, tile->far != 0)
+    S2DQ_512_RUNNER_OF(mixed_fill, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, true, tile->far != 0)
 #define S2DQ_512_RUNNER(I, L, O, S) \
     S2DQ_512_RUNNER_WAY(mixed, I, L, O, S, S2DQ_MIXED) S2DQ_512_FILL_RUNNER(I, L, O, S)
 #define S2DQ_512_GROWING_RUNNER(I, L, O, S) \
@@ -661,7 +663,7 @@ static int s2dq_512_started(const uint8_t *dst, const s2dq_axis *axes, int count
  * for whole registers that all begin at one distance from a line: their loops stay in the order of the plan. `across`:
  * stores may be across lines. */
 S2DQ_512 static void s2dq_512_copy_any(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count,
-                                       int64_t width, int across)
+                                       int64_t width, bool across)
 {
     const int started = s2dq_512_started(dst, axes, count, width);
     if (started >= 0 && across) {
@@ -686,12 +688,12 @@ S2DQ_512 static void s2dq_512_copy_any(uint8_t *dst, const uint8_t *src, const s
 
 static void s2dq_512_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
 {
-    s2dq_512_copy_any(dst, src, axes, count, width, 0);
+    s2dq_512_copy_any(dst, src, axes, count, width, false);
 }
 
 static void s2dq_512_copy_across(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
 {
-    s2dq_512_copy_any(dst, src, axes, count, width, 1);
+    s2dq_512_copy_any(dst, src, axes, count, width, true);
 }
 
 /* Bytes through one table, which four registers hold. */
@@ -750,7 +752,7 @@ S2DQ_512_INLINE int64_t s2dq_512_place(const int64_t *steps, int k)
 }
 
 /* One of the two registers that a level makes of two; level by level as `build_network` arranges the tables. */
-S2DQ_512_INLINE __m512i s2dq_512_exchange(__m512i a, __m512i b, __m512i table, int granule, int high)
+S2DQ_512_INLINE __m512i s2dq_512_exchange(__m512i a, __m512i b, __m512i table, int granule, bool high)
 {
     switch (granule) {
     case 1: return high ? _mm512_unpackhi_epi8(a, b) : _mm512_unpacklo_epi8(a, b);
@@ -767,7 +769,7 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
 {
     __m512i table[S2DQ_NET_LEVELS][2];
     int64_t src_step[4], dst_step[4], src_at[4] = {0}, dst_at[4] = {0};
-    const int far = net->far != 0;
+    const bool far = net->far != 0;
     const int granule = 6 - levels - loads / 2 - stores / 2; /* the logarithm of its bytes */
     for (int bit = 0; bit < 4; bit++) src_step[bit] = net->src[loads << bit], dst_step[bit] = net->dst[stores << bit];
     for (int k = 0; k < loads; k++) src_at[k] = net->src[k];
@@ -812,8 +814,8 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                         const int bit = 1 << l, interleaved = l < levels - 1 && l < 4 - granule ? 1 << granule : 0;
                         if (k & bit) continue;
                         const __m512i a = r[k], b = r[k | bit];
-                        r[k] = s2dq_512_exchange(a, b, table[l][0], interleaved, 0);
-                        r[k | bit] = s2dq_512_exchange(a, b, table[l][1], interleaved, 1);
+                        r[k] = s2dq_512_exchange(a, b, table[l][0], interleaved, false);
+                        r[k | bit] = s2dq_512_exchange(a, b, table[l][1], interleaved, true);
                     }
                 }
 #pragma GCC unroll 16

@@ -40,10 +40,10 @@ S2DQ_512_INLINE void s2dq_512_end_lines(s2dq_512_ends *ends, const int64_t *at, 
 }
 
 /* Whether the lines begin anew at `dst`; those that wait are stored then. */
-S2DQ_512_INLINE int s2dq_512_begin_lines(s2dq_512_ends *ends, uint8_t *dst, const int64_t *at, int registers,
+S2DQ_512_INLINE bool s2dq_512_begin_lines(s2dq_512_ends *ends, uint8_t *dst, const int64_t *at, int registers,
                                          int pieces, int stores)
 {
-    if (dst == ends->end) return 0;
+    if (dst == ends->end) return false;
     s2dq_512_end_lines(ends, at, registers, pieces, stores);
     const __m512i places = _mm512_loadu_si512(s2dq_512_places);
 #pragma GCC unroll 4
@@ -54,14 +54,14 @@ S2DQ_512_INLINE int s2dq_512_begin_lines(s2dq_512_ends *ends, uint8_t *dst, cons
         ends->turn[run] =
             _mm512_add_epi8(places, _mm512_set1_epi8((char)(S2DQ_REGISTER_BYTES - ends->started[run])));
     }
-    return 1;
+    return true;
 }
 
 /* As s2dq_512_run, for full pieces in runs that the innermost loop makes longer; those of 32 bytes two turns at a time.
  * `past`: lines go past the caches. */
 S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                     const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
-                                    int inputs, int loads, int outputs, int stores, int pieces, int way, int fills,
+                                    int inputs, int loads, int outputs, int stores, int pieces, int way, bool fills,
                                     int mapped)
 {
     const int registers = outputs * stores, far = tile->far != 0, past = tile->past != 0;
@@ -88,7 +88,7 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
                 fetch = ahead.fetch[state], around = ahead.around[state];
             }
             /* From there on the loop goes on without a gap. */
-            int begins = left > single && s2dq_512_begin_lines(&ends, d, dst_at, registers, pieces, stores);
+            bool begins = left > single && s2dq_512_begin_lines(&ends, d, dst_at, registers, pieces, stores);
             for (; left > single; left -= stores) {
                 __m512i in[S2DQ_REGISTERS], next[S2DQ_REGISTERS], made[2 * S2DQ_REGISTERS];
                 if (loads <= 2 && far) {
@@ -120,7 +120,7 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
                 }
 #pragma GCC unroll 8
                 for (int k = 0; k < registers; k++) ends.before[k] = made[k];
-                begins = 0;
+                begins = false;
                 ends.end = d + pieces * S2DQ_REGISTER_BYTES;
                 s += stores * loops[2].src;
                 d += stores * loops[2].dst;
@@ -151,10 +151,12 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
     }
 #define S2DQ_512_MIXED_ALIGNER(I, L, O, S, P) \
     S2DQ_512_ALIGNER_OF(mixed, I, L, O, S, P, S2DQ_MIXED, tile->fills != 0, 0)
-#define S2DQ_512_PAIRED_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(paired, I, L, O, S, P, S2DQ_PAIRED, 0, 0)
-#define S2DQ_512_IN_TURN_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(in_turn, I, L, O, S, P, S2DQ_PAIRED_IN_TURN, 0, 0)
-#define S2DQ_512_LINE_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(line, I, L, O, S, P, S2DQ_MIXED, 0, S2DQ_512_LINES)
-#define S2DQ_512_TABLE_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(table, I, L, O, S, P, S2DQ_MIXED, 0, S2DQ_512_TABLES)
+#define S2DQ_512_PAIRED_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(paired, I, L, O, S, P, S2DQ_PAIRED, false, 0)
+#define S2DQ_512_IN_TURN_ALIGNER(I, L, O, S, P) \
+    S2DQ_512_ALIGNER_OF(in_turn, I, L, O, S, P, S2DQ_PAIRED_IN_TURN, false, 0)
+#define S2DQ_512_LINE_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(line, I, L, O, S, P, S2DQ_MIXED, false, S2DQ_512_LINES)
+#define S2DQ_512_TABLE_ALIGNER(I, L, O, S, P) \
+    S2DQ_512_ALIGNER_OF(table, I, L, O, S, P, S2DQ_MIXED, false, S2DQ_512_TABLES)
 
 /* Every shape, M(inputs, loads, outputs, stores, pieces): whole registers in runs of a turn's one, two, three or four,
  * and halves. Fill values make more outputs than inputs; where bytes are looked up there are at most three outputs,
@@ -228,7 +230,7 @@ static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
             return NULL;
     if (tile->mapped && tile->fills) return NULL;
     if (tile->inputs > tile->outputs && tile->run_pieces > 1 && !tile->past) return NULL;
-    const int apart = tile->mapped && tile->apart;
+    const bool apart = tile->mapped && tile->apart;
     if (tile->same && tile->mapped && !apart) return NULL;
     const int64_t way = apart          ? S2DQ_512_ALIGN_TABLES
                         : tile->mapped ? S2DQ_512_ALIGN_LINES
@@ -245,15 +247,15 @@ static s2dq_tile_runner s2dq_512_past_aligner(const s2dq_tile *tile)
 }
 
 /* Whether that is worth while: the loops make long runs, which do not begin at a line. */
-static int s2dq_512_aligns(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops)
+static bool s2dq_512_aligns(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops)
 {
     const s2dq_axis *inner = &loops[2], *middle = &loops[1];
     const int64_t step = tile->run_pieces * S2DQ_REGISTER_BYTES / tile->stores;
-    if (inner->dst != step) return 0;
+    if (inner->dst != step) return false;
     /* The loop around it may go on where it ends; a turn that goes back does not. */
-    const int longer = !inner->dst_back && inner->extent % tile->stores == 0 && middle->dst == inner->extent * step;
+    const bool longer = !inner->dst_back && inner->extent % tile->stores == 0 && middle->dst == inner->extent * step;
     const int64_t turns = longer ? inner->extent * middle->extent : inner->extent - (inner->dst_back != 0);
-    if (turns * tile->run_pieces < S2DQ_512_ALIGN_PIECES) return 0;
+    if (turns * tile->run_pieces < S2DQ_512_ALIGN_PIECES) return false;
     uint64_t off = 0; /* distances from a line */
     for (int k = 0; k < tile->outputs * tile->stores; k += (int)tile->run_pieces) off |= (uintptr_t)(dst + tile->dst[k]);
     return off % S2DQ_REGISTER_BYTES != 0;

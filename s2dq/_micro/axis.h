@@ -3,6 +3,7 @@
 #ifndef S2DQ_AXIS_H
 #define S2DQ_AXIS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #if defined(_MSC_VER)
@@ -30,6 +31,10 @@ typedef struct {
 } s2dq_box;
 
 static inline int64_t s2dq_magnitude(int64_t step) { return step < 0 ? -step : step; }
+
+static inline int64_t s2dq_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static inline int64_t s2dq_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static inline void s2dq_assign(s2dq_box *box, const s2dq_box *from)
 {
@@ -99,7 +104,7 @@ static inline void s2dq_order(s2dq_box *box, int64_t bytes)
     for (int a = 0; a < box->count; a++) {
         const s2dq_axis axis = box->axes[a];
         const int64_t src = s2dq_magnitude(axis.src), dst = s2dq_magnitude(axis.dst);
-        if (a && bytes > S2DQ_SWEEP && (src < dst ? src : dst) < S2DQ_LINE) {
+        if (a && bytes > S2DQ_SWEEP && s2dq_min(src, dst) < S2DQ_LINE) {
             for (int b = a; b > 0; b--) box->axes[b] = box->axes[b - 1];
             box->axes[0] = axis;
         }
@@ -113,17 +118,17 @@ typedef struct {
 } s2dq_position;
 
 /* To the next turn of the loops around a kernel; returns 0 after the last. */
-static inline int s2dq_next(s2dq_position *at, const s2dq_box *box, int first)
+static inline bool s2dq_next(s2dq_position *at, const s2dq_box *box, int first)
 {
     for (int k = first; k < box->count; k++) {
         at->src += box->axes[k].src;
         at->dst += box->axes[k].dst;
-        if (++at->index[k] < box->axes[k].extent) return 1;
+        if (++at->index[k] < box->axes[k].extent) return true;
         at->src -= box->axes[k].extent * box->axes[k].src;
         at->dst -= box->axes[k].extent * box->axes[k].dst;
         at->index[k] = 0;
     }
-    return 0;
+    return false;
 }
 
 static inline void s2dq_start(s2dq_position *at, const s2dq_box *box, int first)

@@ -10,6 +10,7 @@
 #ifndef S2DQ_CONVERT_H
 #define S2DQ_CONVERT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -68,7 +69,7 @@ S2DQ_EVERYWHERE uint32_t s2dq_choose(int first, uint32_t one, uint32_t other)
  */
 #define S2DQ_QUANTIZE(NAME, INTEGER, LOW, HIGH)                                                                   \
     S2DQ_EVERYWHERE void NAME(INTEGER *S2DQ_RESTRICT dst, const float *S2DQ_RESTRICT src, int64_t n,              \
-                              const float *S2DQ_RESTRICT scale, const int32_t *S2DQ_RESTRICT zero, int each)      \
+                              const float *S2DQ_RESTRICT scale, const int32_t *S2DQ_RESTRICT zero, bool each)      \
     {                                                                                                             \
         for (int64_t i = 0; i < n; i++) {                                                                         \
             const int32_t z = zero[each ? i : 0];                                                                 \
@@ -84,7 +85,7 @@ S2DQ_EVERYWHERE uint32_t s2dq_choose(int first, uint32_t one, uint32_t other)
 /* The same from float64, in float64. */
 #define S2DQ_QUANTIZE_DOUBLE(NAME, INTEGER, LOW, HIGH)                                                            \
     S2DQ_EVERYWHERE void NAME(INTEGER *S2DQ_RESTRICT dst, const double *S2DQ_RESTRICT src, int64_t n,             \
-                              const float *S2DQ_RESTRICT scale, const int32_t *S2DQ_RESTRICT zero, int each)      \
+                              const float *S2DQ_RESTRICT scale, const int32_t *S2DQ_RESTRICT zero, bool each)      \
     {                                                                                                             \
         for (int64_t i = 0; i < n; i++) {                                                                         \
             const double z = (double)zero[each ? i : 0];                                                          \
@@ -100,7 +101,7 @@ S2DQ_EVERYWHERE uint32_t s2dq_choose(int first, uint32_t one, uint32_t other)
 /* From float32 to what float32 cannot hold: the ratio is one of float32, all that follows is exact. NaN is put right
  * at the end, for the compiler makes a branch of it elsewhere. */
 S2DQ_EVERYWHERE void s2dq_f32_i32(int32_t *S2DQ_RESTRICT dst, const float *S2DQ_RESTRICT src, int64_t n,
-                                  const float *S2DQ_RESTRICT scale, const int32_t *S2DQ_RESTRICT zero, int each)
+                                  const float *S2DQ_RESTRICT scale, const int32_t *S2DQ_RESTRICT zero, bool each)
 {
     for (int64_t i = 0; i < n; i++) {
         const double z = (double)zero[each ? i : 0];
@@ -116,7 +117,7 @@ S2DQ_EVERYWHERE void s2dq_f32_i32(int32_t *S2DQ_RESTRICT dst, const float *S2DQ_
 
 #define S2DQ_DEQUANTIZE(NAME, INTEGER, DIFFERENCE)                                                                \
     S2DQ_EVERYWHERE void NAME(float *S2DQ_RESTRICT dst, const INTEGER *S2DQ_RESTRICT src, int64_t n,              \
-                              const float *S2DQ_RESTRICT scale, const int32_t *S2DQ_RESTRICT zero, int each)      \
+                              const float *S2DQ_RESTRICT scale, const int32_t *S2DQ_RESTRICT zero, bool each)      \
     {                                                                                                             \
         for (int64_t i = 0; i < n; i++)                                                                           \
             dst[i] = (float)((DIFFERENCE)src[i] - (DIFFERENCE)zero[each ? i : 0]) * scale[each ? i : 0];          \
@@ -205,12 +206,12 @@ typedef struct {
     TARGET static void NAME##_all_##ISA(void *dst, const void *src, int64_t n, const float *scale,                \
                                         const int32_t *zero)                                                      \
     {                                                                                                             \
-        NAME(dst, src, n, scale, zero, 0);                                                                        \
+        NAME(dst, src, n, scale, zero, false);                                                                    \
     }                                                                                                             \
     TARGET static void NAME##_each_##ISA(void *dst, const void *src, int64_t n, const float *scale,               \
                                          const int32_t *zero)                                                     \
     {                                                                                                             \
-        NAME(dst, src, n, scale, zero, 1);                                                                        \
+        NAME(dst, src, n, scale, zero, true);                                                                     \
     }
 
 #define S2DQ_CASTER(ISA, TARGET, NAME) \
@@ -281,8 +282,8 @@ typedef struct {
     const uint8_t *x;
     uint8_t *y;
     int from, to;                     /* types of X and Y, of the enumeration above */
-    int x_swapped, y_swapped;         /* whether bytes are in the other order */
-    int x_direct, y_direct;           /* whether elements lie one behind the other, aligned and in order */
+    bool x_swapped, y_swapped;         /* whether bytes are in the other order */
+    bool x_direct, y_direct;           /* whether elements lie one behind the other, aligned and in order */
     int axes;                         /* of X, outermost first */
     int64_t extent[S2DQ_VIEW_AXES], step[S2DQ_VIEW_AXES];
     s2dq_parameters source, target;
@@ -310,7 +311,7 @@ static void s2dq_gather(uint8_t *S2DQ_RESTRICT dst, const s2dq_conversion *c, in
     const int64_t row = inner < 0 ? 1 : c->extent[inner], step = inner < 0 ? 0 : c->step[inner];
     int64_t index = inner < 0 ? 0 : first % row, outer = inner < 0 ? 0 : first / row;
     while (n > 0) {
-        const int64_t count = row - index < n ? row - index : n;
+        const int64_t count = s2dq_min(row - index, n);
         const uint8_t *from = c->x + index * step;
         int64_t rest = outer;
         for (int a = inner - 1; a >= 0; a--) {
@@ -339,8 +340,8 @@ static void s2dq_scale(const s2dq_scaler *scaler, uint8_t *dst, int64_t dst_size
         const int64_t inside = first % along->run, group = first / along->run % along->groups;
         const int64_t at = inside % along->period;
         int64_t count = along->run - inside;
-        if (along->period > 1 && count > along->period - at) count = along->period - at;
-        if (count > n) count = n;
+        if (along->period > 1) count = s2dq_min(count, along->period - at);
+        count = s2dq_min(count, n);
         const int64_t k = group * along->period + at;
         scaler[along->period > 1](dst, src, count, p->scale + k, p->zero + k);
         dst += count * dst_size;
@@ -360,7 +361,7 @@ static void s2dq_convert(const s2dq_conversion *c, const s2dq_converters *with, 
     s2dq_environment before;
     s2dq_enter(&before);
     for (int64_t at = first; at < last; at += S2DQ_CONVERT_BLOCK) {
-        const int64_t n = last - at < S2DQ_CONVERT_BLOCK ? last - at : S2DQ_CONVERT_BLOCK;
+        const int64_t n = s2dq_min(last - at, S2DQ_CONVERT_BLOCK);
         const uint8_t *src = c->x_direct ? c->x + at * x_size : (const uint8_t *)read;
         uint8_t *dst = c->y_direct ? c->y + at * y_size : (uint8_t *)written;
         int from = c->from;

@@ -34,24 +34,24 @@ typedef struct {
     s2dq_network_runner (*network)(const s2dq_network *network);
     s2dq_tile_edge_runner edge;
     /* Whether loops are worth making whole lines for. */
-    int (*aligns)(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops);
+    bool (*aligns)(const uint8_t *dst, const s2dq_tile *tile, const s2dq_axis *loops);
     /* A loop over tiles past the caches, the lines that it leaves, and what makes all of it visible to other threads. */
     void (*sweep)(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
                   const s2dq_axis *loop, int64_t group, int64_t next, s2dq_tile_runner streamer, s2dq_carry *carry);
     void (*flush)(s2dq_carry *carry);
     void (*settle)(void);
     /* Whether `copy` is quicker than tiles at merging or splitting streams in rows of 17 to 31 bytes. */
-    int short_rows;
+    bool short_rows;
     /* What tiles run that are for lookups alone (see avx2_tile.h), or NULL. */
     int (*steps)(s2dq_steps *steps, const s2dq_tile *tile);
     /* Whether tiles may be mapped, and whether they are quicker where each register goes through one table. */
-    int lines, tables;
+    bool lines, tables;
     /* Whether stores across two lines of memory are as good as others. */
-    int across;
+    bool across;
 } s2dq_kernels;
 
 /* `across`: as s2dq_stores_across says of this machine. */
-static s2dq_kernels s2dq_kernels_of(int isa, int across)
+static s2dq_kernels s2dq_kernels_of(int isa, bool across)
 {
     s2dq_kernels kernels = {.copy = s2dq_copy, .copy_lanes = s2dq_copy_lanes, .lookup = s2dq_lookup};
 #if defined(S2DQ_X86)
@@ -64,7 +64,7 @@ static s2dq_kernels s2dq_kernels_of(int isa, int across)
         kernels.edge = s2dq_step_run_edge;
         kernels.steps = s2dq_tile_steps;
         kernels.map = s2dq_avx2_map;
-        kernels.lines = 1;
+        kernels.lines = true;
     }
     if (isa == S2DQ_ISA_AVX512VBMI) {
         kernels.copy = across ? s2dq_512_copy_across : s2dq_512_copy;
@@ -78,9 +78,9 @@ static s2dq_kernels s2dq_kernels_of(int isa, int across)
         kernels.sweep = s2dq_512_sweep;
         kernels.flush = s2dq_512_flush;
         kernels.settle = s2dq_512_settle;
-        kernels.short_rows = 1;
-        kernels.lines = 1;
-        kernels.tables = 1;
+        kernels.short_rows = true;
+        kernels.lines = true;
+        kernels.tables = true;
         kernels.across = across;
     }
 #elif defined(S2DQ_ARM)

@@ -6,6 +6,7 @@
 #ifndef S2DQ_ISA_H
 #define S2DQ_ISA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -23,12 +24,12 @@ static const char *s2dq_isa_name(int isa)
     return isa >= 0 && isa < S2DQ_ISA_COUNT ? names[isa] : NULL;
 }
 
-static int s2dq_isa_runs(int isa)
+static bool s2dq_isa_runs(int isa)
 {
     switch (isa) {
-    case S2DQ_ISA_PORTABLE: return 1;
+    case S2DQ_ISA_PORTABLE: return true;
 #if defined(S2DQ_ARM)
-    case S2DQ_ISA_NEON: return 1; /* part of every AArch64 */
+    case S2DQ_ISA_NEON: return true; /* part of every AArch64 */
 #endif
 #if defined(S2DQ_X86)
     /* These ask the system too, whether it saves the registers. */
@@ -38,32 +39,32 @@ static int s2dq_isa_runs(int isa)
         return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx2");
 #endif
-    default: return 0;
+    default: return false;
     }
 }
 
 /* Whether the processor's own prefetchers keep up with the last cache, so that fetching by software gets in their way:
  * measured on Zen 4. Intel's are better off with help. */
-static int s2dq_follows_streams(void)
+static bool s2dq_follows_streams(void)
 {
 #if defined(S2DQ_X86)
     __builtin_cpu_init();
     return __builtin_cpu_is("amd") != 0;
 #else
-    return 0;
+    return false;
 #endif
 }
 
 /* Whether a store across two lines costs next to nothing, so that the shuffles that avoid it and the masks of its two
  * parts cost more: measured on Zen 5, the first of AMD's with this instruction. On Zen 4 and Intel's it is the other
  * way round. */
-static int s2dq_stores_across(void)
+static bool s2dq_stores_across(void)
 {
 #if defined(S2DQ_X86)
     __builtin_cpu_init();
     return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512vp2intersect");
 #else
-    return 0;
+    return false;
 #endif
 }
 

@@ -214,9 +214,9 @@ S2DQ_DEFINE_WORDS(4, 2)
  * Requires SIDE rows and columns. */
 #define S2DQ_SQUARES(KIND, W, SIDE)                                                                            \
     for (int64_t j = 0; j < columns; j += SIDE) {                                                              \
-        const int64_t column = j > columns - SIDE ? columns - SIDE : j;                                        \
+        const int64_t column = s2dq_min(j, columns - SIDE);                                                   \
         for (int64_t i = 0; i < rows; i += SIDE) {                                                             \
-            const int64_t row = i > rows - SIDE ? rows - SIDE : i;                                             \
+            const int64_t row = s2dq_min(i, rows - SIDE);                                                      \
             s2dq_##KIND##_##W##_##SIDE(dst + row * W, src + column * W, row_at + row, column_at + column);     \
         }                                                                                                      \
     }
@@ -224,11 +224,11 @@ S2DQ_DEFINE_WORDS(4, 2)
 /* `even`: squares of words may be used. Vectors of bytes do not beat them, those of two bytes do.
  * Requires `even` for w 4. */
 static void s2dq_block(uint8_t *dst, const uint8_t *src, const int64_t *row_at, int64_t rows,
-                       const int64_t *column_at, int64_t columns, int64_t w, int even)
+                       const int64_t *column_at, int64_t columns, int64_t w, bool even)
 {
     /* Lines at a distance of whole pages share a set of the first cache, which keeps eight of them. */
-    const int crowded = (column_at[1] - column_at[0]) % 4096 == 0 || (row_at[1] - row_at[0]) % 4096 == 0;
-    const int wide = rows * w >= 16 && columns * w >= 16 && !crowded;
+    const bool crowded = (column_at[1] - column_at[0]) % 4096 == 0 || (row_at[1] - row_at[0]) % 4096 == 0;
+    const bool wide = rows * w >= 16 && columns * w >= 16 && !crowded;
     if (w == 4) { S2DQ_SQUARES(words, 4, 2) }
     else if (w == 2 && wide) { S2DQ_SQUARES(square, 2, 8) }
     else if (w == 2 && even) { S2DQ_SQUARES(words, 2, 4) }
@@ -247,13 +247,13 @@ typedef struct {
 } s2dq_chain;
 
 /* Whether `side` elements from any multiple of `side` on are at equal distances on the other side. */
-static int s2dq_is_even(const s2dq_chain *chain, int64_t side)
+static bool s2dq_is_even(const s2dq_chain *chain, int64_t side)
 {
     return chain->count == 1 || chain->axes[0].extent % side == 0;
 }
 
 /* Where indices `first` to `first + n` lie on the other side. */
-static void s2dq_places(int64_t *at, const s2dq_chain *chain, int64_t first, int64_t n, int columns)
+static void s2dq_places(int64_t *at, const s2dq_chain *chain, int64_t first, int64_t n, bool columns)
 {
     int64_t index[S2DQ_BOX_AXES], place = 0;
     for (int a = 0; a < chain->count; a++) {
@@ -267,7 +267,7 @@ static void s2dq_places(int64_t *at, const s2dq_chain *chain, int64_t first, int
     const s2dq_axis inner = chain->axes[0];
     const int64_t near = columns ? inner.dst : inner.src;
     for (int64_t i = 0; i < n;) {
-        const int64_t run = inner.extent - index[0] < n - i ? inner.extent - index[0] : n - i;
+        const int64_t run = s2dq_min(inner.extent - index[0], n - i);
         for (int64_t k = 0; k < run; k++) at[i + k] = place + k * near;
         i += run;
         place -= index[0] * near;
@@ -301,9 +301,9 @@ static void s2dq_plane(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_ax
         for (int64_t r = 0, high; r < rows.extent; r += high) {
             high = s2dq_piece(rows.extent - r, 1);
             for (int64_t j = c; j < c + wide; j += 8) {
-                const int64_t column = j > columns.extent - 8 ? columns.extent - 8 : j;
+                const int64_t column = s2dq_min(j, columns.extent - 8);
                 for (int64_t i = r; i < r + high; i += 8) {
-                    const int64_t row = i > rows.extent - 8 ? rows.extent - 8 : i;
+                    const int64_t row = s2dq_min(i, rows.extent - 8);
                     s2dq_turn_1(dst + column * columns.dst + row, src + row * rows.src + column, columns.dst, rows.src);
                 }
             }
@@ -313,7 +313,7 @@ static void s2dq_plane(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_ax
 
 /* A plane of elements of w bytes. Requires 8 bytes at least in both directions; `even` as above. */
 static void s2dq_transpose(uint8_t *dst, const uint8_t *src, const s2dq_chain *rows, const s2dq_chain *columns,
-                           int64_t w, int even)
+                           int64_t w, bool even)
 {
     int64_t row_at[S2DQ_BLOCK + S2DQ_BLOCK_LEAST], column_at[S2DQ_BLOCK + S2DQ_BLOCK_LEAST];
     if (w == 1 && even && rows->count == 1 && columns->count == 1) {
@@ -322,10 +322,10 @@ static void s2dq_transpose(uint8_t *dst, const uint8_t *src, const s2dq_chain *r
     }
     for (int64_t c = 0, wide; c < columns->extent; c += wide) {
         wide = s2dq_piece(columns->extent - c, w);
-        s2dq_places(column_at, columns, c, wide, 1);
+        s2dq_places(column_at, columns, c, wide, true);
         for (int64_t r = 0, high; r < rows->extent; r += high) {
             high = s2dq_piece(rows->extent - r, w);
-            if (c == 0 || high < rows->extent) s2dq_places(row_at, rows, r, high, 0);
+            if (c == 0 || high < rows->extent) s2dq_places(row_at, rows, r, high, false);
             s2dq_block(dst + r * w, src + c * w, row_at, high, column_at, wide, w, even);
         }
     }
@@ -345,9 +345,9 @@ static void s2dq_transpose(uint8_t *dst, const uint8_t *src, const s2dq_chain *r
         uint8_t v[2][WIDE * N] = {{0}};                                                                        \
         int spare = WIDE - 1;                                                                                  \
         for (int k = 0; k < streams; k++)                                                                      \
-            if (WIDE - 1 - place[k] < spare) spare = WIDE - 1 - place[k];                                      \
+            spare = (int)s2dq_min(spare, WIDE - 1 - place[k]);                                                 \
         for (int64_t r = 0; r < rows; r += N) {                                                                \
-            const int64_t row = r > rows - N ? rows - N : r;                                                   \
+            const int64_t row = s2dq_min(r, rows - N);                                                         \
             if (spare && row == rows - N) memcpy(v[0], src + row * WIDE, (size_t)(WIDE * N - spare));          \
             else memcpy(v[0], src + row * WIDE, WIDE * N);                                                     \
             for (int k = 0; k < ROUNDS; k++) s2dq_shuffle_1(v[(k + 1) % 2], v[k % 2], WIDE * N / 2);           \
@@ -361,7 +361,7 @@ static void s2dq_transpose(uint8_t *dst, const uint8_t *src, const s2dq_chain *r
     {                                                                                                          \
         uint8_t v[2][WIDE * N];                                                                                \
         for (int64_t r = 0; r < n; r += N) {                                                                   \
-            const int64_t row = r > n - N ? n - N : r;                                                         \
+            const int64_t row = s2dq_min(r, n - N);                                                            \
             for (int k = 0; k < WIDE; k++) memcpy(v[0] + N * k, src + offset[k] + row, N);                     \
             for (int k = 0; k < ROUNDS; k++) s2dq_unshuffle_1(v[(k + 1) % 2], v[k % 2], WIDE * N / 2);         \
             memcpy(dst + row * WIDE, v[ROUNDS % 2], WIDE * N);                                                 \
@@ -401,14 +401,14 @@ static s2dq_splitter s2dq_splitter_for(int64_t wide, int64_t rows)
 
 /* Few streams merged into one: the innermost loop of the result steps over them, the next is dense in the source.
  * Returns whether that is so. */
-static int s2dq_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+static bool s2dq_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     const int64_t w = whole->width;
     s2dq_box box;
     s2dq_position at;
-    if (w > 4 || w == 3 || whole->count < 2 || whole->axes[0].dst != w) return 0;
+    if (w > 4 || w == 3 || whole->count < 2 || whole->axes[0].dst != w) return false;
     const s2dq_axis streams = whole->axes[0], run = whole->axes[1];
-    if (run.src != w || run.dst != w * streams.extent || streams.extent > (w == 1 ? 4 : 2)) return 0;
+    if (run.src != w || run.dst != w * streams.extent || streams.extent > (w == 1 ? 4 : 2)) return false;
     s2dq_assign(&box, whole);
     s2dq_drop(&box, 1);
     s2dq_drop(&box, 0);
@@ -416,38 +416,38 @@ static int s2dq_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box *whol
     s2dq_start(&at, &box, 0);
     do s2dq_merge(dst + at.dst, src + at.src, run.extent, streams.extent, streams.src, w);
     while (s2dq_next(&at, &box, 0));
-    return 1;
+    return true;
 }
 
 /* More streams of bytes joined: the loops dense in the result up to one that is dense in the source. */
-static int s2dq_try_join(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+static bool s2dq_try_join(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     s2dq_box box;
     s2dq_position at;
     int64_t offset[S2DQ_STREAMS] = {0}, streams = 1;
     int chain = 0;
-    if (whole->width != 1) return 0;
+    if (whole->width != 1) return false;
     while (chain < whole->count && whole->axes[chain].dst == streams && whole->axes[chain].src != 1) {
         const s2dq_axis axis = whole->axes[chain++];
-        if (streams * axis.extent > S2DQ_STREAMS) return 0;
+        if (streams * axis.extent > S2DQ_STREAMS) return false;
         for (int64_t k = streams; k < streams * axis.extent; k++) offset[k] = offset[k - streams] + axis.src;
         streams *= axis.extent;
     }
     const s2dq_axis run = s2dq_axis_at(whole, chain);
     const s2dq_joiner kernel = s2dq_joiner_for(streams, run.extent);
-    if (!kernel || run.src != 1 || run.dst != streams) return 0;
+    if (!kernel || run.src != 1 || run.dst != streams) return false;
     s2dq_assign(&box, whole);
     for (; chain >= 0; chain--) s2dq_drop(&box, chain);
     s2dq_order(&box, run.extent * streams);
     s2dq_start(&at, &box, 0);
     do kernel(dst + at.dst, src + at.src, offset, run.extent);
     while (s2dq_next(&at, &box, 0));
-    return 1;
+    return true;
 }
 
 /* Takes the loops of a chain out of a box, from axis `first` on: those that continue each other in the source
  * (`columns`) or in the result. */
-static void s2dq_take_chain(s2dq_chain *chain, s2dq_box *box, int first, int columns)
+static void s2dq_take_chain(s2dq_chain *chain, s2dq_box *box, int first, bool columns)
 {
     chain->extent = 1;
     chain->count = 0;
@@ -465,7 +465,7 @@ static void s2dq_take_chain(s2dq_chain *chain, s2dq_box *box, int first, int col
 }
 
 /* A transpose: the loops dense in the source become columns, those dense in the result rows. */
-static int s2dq_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+static bool s2dq_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     const int64_t w = whole->width;
     s2dq_chain rows, columns;
@@ -473,32 +473,32 @@ static int s2dq_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_box *
     s2dq_position at;
     const int64_t side = 8 / w;
     const int64_t least = w == 4 ? 64 : side; /* plain loops over fewer lines find them in the nearest cache */
-    if (w > 4 || w == 3 || whole->count < 2 || whole->axes[0].dst != w) return 0;
+    if (w > 4 || w == 3 || whole->count < 2 || whole->axes[0].dst != w) return false;
     s2dq_assign(&box, whole);
-    s2dq_take_chain(&columns, &box, 1, 1);
-    s2dq_take_chain(&rows, &box, 0, 0);
-    if (rows.extent < least || columns.extent < least) return 0;
-    const int even = !S2DQ_BIG_ENDIAN && s2dq_is_even(&rows, side) && s2dq_is_even(&columns, side);
-    if (w == 4 && (!even || whole->axes[0].src <= 4 * w)) return 0; /* plain loops are faster */
+    s2dq_take_chain(&columns, &box, 1, true);
+    s2dq_take_chain(&rows, &box, 0, false);
+    if (rows.extent < least || columns.extent < least) return false;
+    const bool even = !S2DQ_BIG_ENDIAN && s2dq_is_even(&rows, side) && s2dq_is_even(&columns, side);
+    if (w == 4 && (!even || whole->axes[0].src <= 4 * w)) return false; /* plain loops are faster */
     s2dq_order(&box, rows.extent * columns.extent * w);
     s2dq_start(&at, &box, 0);
     do s2dq_transpose(dst + at.dst, src + at.src, &rows, &columns, w, even);
     while (s2dq_next(&at, &box, 0));
-    return 1;
+    return true;
 }
 
 /* One stream of bytes split: the innermost loop of the result steps over rows of a few bytes; the loops that step
  * inside of a row are the streams. */
-static int s2dq_try_split(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+static bool s2dq_try_split(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     s2dq_box box;
     s2dq_position at;
     int64_t offset[S2DQ_STREAMS] = {0};
     int place[S2DQ_STREAMS] = {0}, streams = 1;
-    if (whole->width != 1 || whole->count < 2 || whole->axes[0].dst != 1) return 0;
+    if (whole->width != 1 || whole->count < 2 || whole->axes[0].dst != 1) return false;
     const s2dq_axis rows = whole->axes[0];
     const s2dq_splitter kernel = s2dq_splitter_for(rows.src, rows.extent);
-    if (!kernel) return 0;
+    if (!kernel) return false;
     box.width = 1;
     box.count = 0;
     for (int a = 1; a < whole->count; a++) {
@@ -510,23 +510,23 @@ static int s2dq_try_split(uint8_t *dst, const uint8_t *src, const s2dq_box *whol
         for (int k = streams; k < streams * axis.extent; k++) {
             place[k] = place[k - streams] + (int)axis.src;
             offset[k] = offset[k - streams] + axis.dst;
-            if (place[k] >= rows.src) return 0;
+            if (place[k] >= rows.src) return false;
         }
         streams *= (int)axis.extent;
     }
-    if (2 * streams < rows.src) return 0;
+    if (2 * streams < rows.src) return false;
     s2dq_order(&box, rows.extent * streams);
     s2dq_start(&at, &box, 0);
     do kernel(dst + at.dst, src + at.src, offset, place, streams, rows.extent);
     while (s2dq_next(&at, &box, 0));
-    return 1;
+    return true;
 }
 
 /* Whether neighbours along a loop share a line, on either side. */
-static inline int s2dq_is_near(s2dq_axis axis)
+static inline bool s2dq_is_near(s2dq_axis axis)
 {
     const int64_t src = s2dq_magnitude(axis.src), dst = s2dq_magnitude(axis.dst);
-    return (src < dst ? src : dst) < S2DQ_LINE;
+    return s2dq_min(src, dst) < S2DQ_LINE;
 }
 
 /* Takes the loop to run innermost out of a box: the one of the result, or where that is too short to pay for its

@@ -89,18 +89,18 @@ static void s2dq_stage_rows(uint8_t *dst, const uint8_t *src, const s2dq_axis *a
 {
     const s2dq_axis rows = axes[0], across = axes[1], channels = axes[2];
     const int64_t from_size = s2dq_size_of(stage->from), to_size = s2dq_size_of(stage->to);
-    const int64_t n = channels.extent < S2DQ_STAGE_BLOCK ? channels.extent : S2DQ_STAGE_BLOCK;
+    const int64_t n = s2dq_min(channels.extent, S2DQ_STAGE_BLOCK);
     const int64_t pixels = S2DQ_STAGE_BLOCK / n;
     float block[S2DQ_STAGE_BLOCK], numbers[S2DQ_STAGE_BLOCK], mean[S2DQ_STAGE_BLOCK], std[S2DQ_STAGE_BLOCK];
     int32_t where[S2DQ_STAGE_BLOCK];
     s2dq_environment before;
     s2dq_enter(&before);
     for (int64_t c = 0; c < channels.extent; c += n) {
-        const int64_t some = channels.extent - c < n ? channels.extent - c : n;
+        const int64_t some = s2dq_min(channels.extent - c, n);
         s2dq_stage_constants(mean, std, where, stage, first + c, some, pixels);
         for (int64_t h = 0; h < rows.extent; h++) {
             for (int64_t w = 0; w < across.extent; w += pixels) {
-                const int64_t wide = across.extent - w < pixels ? across.extent - w : pixels, count = wide * some;
+                const int64_t wide = s2dq_min(across.extent - w, pixels), count = wide * some;
                 const uint8_t *from = src + h * rows.src + w * across.src + c * channels.src;
                 uint8_t *to = dst + h * rows.dst + w * across.dst + c * channels.dst;
                 s2dq_stage_gather((uint8_t *)block, from, from_size, wide, across.src, some, channels.src);

@@ -12,6 +12,7 @@
 #ifndef S2DQ_THREADS_H
 #define S2DQ_THREADS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -56,7 +57,7 @@ extern void GOMP_parallel(void (*)(void *), void *, unsigned, unsigned) __attrib
 static S2DQ_THREAD_LOCAL int s2dq_pause_failed = 0;
 
 /* Two copies of libgomp may be loaded (PyTorch brings its own): pausing one says nothing about the other. */
-static int s2dq_can_pause(void)
+static bool s2dq_can_pause(void)
 {
     Dl_info pause, parallel;
     void *pause_address = (void *)(size_t)&omp_pause_resource_all;
@@ -92,7 +93,7 @@ static int s2dq_guard_fork(void)
 
 #if defined(_OPENMP)
 static int s2dq_has_openmp(void) { return _OPENMP; }
-static int s2dq_in_parallel(void) { return omp_in_parallel(); }
+static bool s2dq_in_parallel(void) { return omp_in_parallel(); }
 /* The largest team that a region opened here could have, before anybody's wish. */
 static int s2dq_openmp_threads(void)
 {
@@ -104,7 +105,7 @@ static int s2dq_thread(void) { return omp_get_thread_num(); }
 static int s2dq_team(void) { return omp_get_num_threads(); }
 #else
 static int s2dq_has_openmp(void) { return 0; }
-static int s2dq_in_parallel(void) { return 0; }
+static bool s2dq_in_parallel(void) { return false; }
 static int s2dq_openmp_threads(void) { return 1; }
 static int s2dq_processors(void) { return 1; }
 static int s2dq_thread(void) { return 0; }
@@ -186,33 +187,33 @@ static void *s2dq_stand_by(void *recruit)
 }
 
 /* Whether a thread that was joined counts no longer: the kernel lets go of it a little later. */
-static int s2dq_has_gone(const s2dq_recruit *recruit)
+static bool s2dq_has_gone(const s2dq_recruit *recruit)
 {
 #if defined(__linux__)
     const int64_t patience = s2dq_now() + 2000000000;
     while (syscall(SYS_tgkill, getpid(), recruit->id, 0) == 0) {
-        if (s2dq_now() > patience) return 0;
+        if (s2dq_now() > patience) return false;
         sched_yield();
     }
 #else
     (void)recruit;
 #endif
-    return 1;
+    return true;
 }
 
 /* Whether `count` threads like OpenMP's can be had, all at once, and have stack enough for kernels. They are gone
  * afterwards, and their memory is at hand. */
-static int s2dq_can_recruit(int count)
+static bool s2dq_can_recruit(int count)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     pthread_attr_t attributes;
     s2dq_recruit *recruits = (s2dq_recruit *)malloc((size_t)count * sizeof(s2dq_recruit));
     size_t stack = 0;
     int started = 0, gone = 1;
-    if (!recruits) return 0;
+    if (!recruits) return false;
     if (pthread_attr_init(&attributes) != 0) {
         free(recruits);
-        return 0;
+        return false;
     }
     if (s2dq_stack_size) pthread_attr_setstacksize(&attributes, s2dq_stack_size); /* or it stays, as in OpenMP */
     pthread_attr_getstacksize(&attributes, &stack);
@@ -231,7 +232,7 @@ static int s2dq_can_recruit(int count)
 }
 
 /* Whether this thread may open a region of `team` threads. The answer is at hand unless its team has to grow. */
-static int s2dq_can_start(int team)
+static bool s2dq_can_start(int team)
 {
     return team <= s2dq_kept_team || s2dq_can_recruit(team - 1);
 }
@@ -241,10 +242,10 @@ static void s2dq_keep_team(int team) { s2dq_kept_team = team; }
 
 #else
 
-static int s2dq_can_start(int team)
+static bool s2dq_can_start(int team)
 {
     (void)team;
-    return 1;
+    return true;
 }
 
 static void s2dq_keep_team(int team) { (void)team; }

@@ -56,52 +56,52 @@ static inline int s2dq_pair_of(int inputs, int outputs, int way, int k)
 }
 
 /* Whether lane i of output k is looked up at all. */
-static inline int s2dq_tile_wants(const s2dq_tile *tile, int k, int i)
+static inline bool s2dq_tile_wants(const s2dq_tile *tile, int k, int i)
 {
     const int width = S2DQ_REGISTER_BYTES / (int)tile->stores;
     return tile->fill[k][i] < 0 && (tile->dst_mask[k * tile->stores + i / width] >> i % width & 1);
 }
 
 /* Fills the table of pairs. Returns 0 if an output comes from elsewhere. */
-static inline int s2dq_tile_pair(s2dq_tile *tile, int way)
+static inline bool s2dq_tile_pair(s2dq_tile *tile, int way)
 {
     for (int k = 0; k < tile->outputs; k++) {
         const int first = s2dq_pair_of((int)tile->inputs, (int)tile->outputs, way, k);
         for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
             const int index = tile->table[k][i], place = index % S2DQ_REGISTER_BYTES;
             const int from = (int)(tile->upper[k] >> i & 1) * 2 + index / S2DQ_REGISTER_BYTES;
-            if (from != first && from != (first + 1) % tile->inputs && s2dq_tile_wants(tile, k, i)) return 0;
+            if (from != first && from != (first + 1) % tile->inputs && s2dq_tile_wants(tile, k, i)) return false;
             tile->pair[k][i] = (uint8_t)(from == first ? place : S2DQ_REGISTER_BYTES + place);
         }
     }
-    return 1;
+    return true;
 }
 
 /* Whether the outputs are the inputs. */
-static inline int s2dq_tile_same(const s2dq_tile *tile)
+static inline bool s2dq_tile_same(const s2dq_tile *tile)
 {
-    if (tile->inputs != tile->outputs || tile->loads != 1 || tile->stores != 1) return 0;
+    if (tile->inputs != tile->outputs || tile->loads != 1 || tile->stores != 1) return false;
     for (int k = 0; k < tile->outputs; k++)
         for (int i = 0; i < S2DQ_REGISTER_BYTES; i++)
             if (!s2dq_tile_wants(tile, k, i) || (tile->upper[k] >> i & 1) != (uint64_t)(k / 2) ||
                 tile->table[k][i] != k % 2 * S2DQ_REGISTER_BYTES + i)
-                return 0;
-    return 1;
+                return false;
+    return true;
 }
 
 /* OUT: `own`. Returns 0 if an output goes through more than one table. */
-static inline int s2dq_tile_apart(s2dq_tile *tile)
+static inline bool s2dq_tile_apart(s2dq_tile *tile)
 {
     for (int k = 0; k < tile->outputs; k++) {
-        int found = 0;
+        bool found = false;
         for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
             if (!s2dq_tile_wants(tile, k, i)) continue;
-            if (found && tile->own[k] != tile->tab[k][i]) return 0;
+            if (found && tile->own[k] != tile->tab[k][i]) return false;
             tile->own[k] = tile->tab[k][i];
-            found = 1;
+            found = true;
         }
     }
-    return 1;
+    return true;
 }
 
 /* OUT: `table`, `way`, `same`, `apart`, `own`, `pair`. */
@@ -160,7 +160,7 @@ typedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq
 static inline void s2dq_network_in_lines(s2dq_network_runner runner, uint8_t *dst, const uint8_t *src,
                                          const s2dq_network *net, const s2dq_axis *loops)
 {
-    const int64_t width = net->run < S2DQ_LINE ? net->run : S2DQ_LINE, lead = -(int64_t)(uintptr_t)dst & (width - 1);
+    const int64_t width = s2dq_min(net->run, S2DQ_LINE), lead = -(int64_t)(uintptr_t)dst & (width - 1);
     s2dq_axis moved[S2DQ_TILE_LOOPS];
     const int64_t apart = net->unit ? net->run / net->unit * net->step : 0; /* runs, in the source */
     int along = -1, possible = lead && net->unit && lead % net->unit == 0;
@@ -294,10 +294,10 @@ typedef struct {
  * again when they are needed. */
 static inline s2dq_ahead s2dq_tile_ahead(const s2dq_axis *loops, int64_t turn_bytes)
 {
-    const int64_t far = 3072, most = 12288 / turn_bytes, step = loops[2].src < 0 ? -loops[2].src : loops[2].src;
+    const int64_t far = 3072, most = 12288 / turn_bytes, step = s2dq_magnitude(loops[2].src);
     int64_t turns = step == 0 ? 0 : step < far ? far / step : 1;
     int loop = 2;
-    if (turns > most) turns = most;
+    turns = s2dq_min(turns, most);
     while (loop > 0 && turns >= loops[loop].extent) {
         turns = (turns + loops[loop].extent - 1) / loops[loop].extent;
         loop--;

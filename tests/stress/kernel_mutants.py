@@ -69,6 +69,7 @@ SWAPS = {
     "/": "*", "%": "/", "&": "|", "|": "&", "^": "|", "<<": ">>", ">>": "<<", "&&": "||", "||": "&&",
     "+=": "-=", "-=": "+=", "|=": "&=", "&=": "|=", "<<=": ">>=", ">>=": "<<=",
 }  # fmt: skip
+EITHER = {"s2dq_min", "s2dq_max"}
 CYTHON_SWAPS = {"and": "or", "or": "and", "//": "*", **{k: v for k, v in SWAPS.items() if k not in ("&&", "||")}}
 
 
@@ -166,6 +167,12 @@ class CText:
                 self.add(node, shift, [self.text(node.child_by_field_name("argument"), shift)])
         elif kind == "number_literal":
             self.number(node, shift)
+        elif kind in ("true", "false"):
+            self.add(node, shift, ["false" if kind == "true" else "true"])
+        elif kind == "call_expression" and self.text(node.child_by_field_name("function"), shift) in EITHER:
+            # The one or the other without being asked for.
+            self.add(node, shift, [self.text(argument, shift)
+                                   for argument in node.child_by_field_name("arguments").named_children])  # fmt: skip
         elif kind == "conditional_expression":
             self.add(node, shift, [self.text(node.child_by_field_name(name), shift)
                                    for name in ("consequence", "alternative")])  # fmt: skip
