@@ -160,8 +160,8 @@ def conversion_calls():
                {"scale": steps, "zero_point": zeros, "axis": 2, "to": (0.1, 7, "uint8")})
 
 
-def run(call, num_threads=None):
-    """What s2dq makes of it."""
+def run(call, num_threads=None, **out):
+    """What s2dq makes of it. `out` is for moves alone."""
     function, x, arguments = call.function, call.x, call.arguments
     if function == "quantize":
         return s2dq.quantize(x, **arguments, num_threads=num_threads).values
@@ -171,10 +171,10 @@ def run(call, num_threads=None):
         result = getattr(s2dq, function)(s2dq.QuantizedTensor(x, **arguments), *to, num_threads=num_threads)
         return result.values if to else result
     if function == "preprocess":
-        return s2dq.Preprocessor(**arguments, num_threads=num_threads)(x)
+        return s2dq.Preprocessor(**arguments, num_threads=num_threads)(x, **out)
     if function == "postprocess":
-        return s2dq.Postprocessor(**arguments, num_threads=num_threads)(x)
-    return getattr(s2dq, function)(x, **arguments, num_threads=num_threads)
+        return s2dq.Postprocessor(**arguments, num_threads=num_threads)(x, **out)
+    return getattr(s2dq, function)(x, **arguments, num_threads=num_threads, **out)
 
 
 def expected(call):

@@ -17,6 +17,7 @@ from s2dq._tiles import Axis
 
 CALLS = [call for call in all_calls() if "quantize" not in call.function]
 PARTS = 8
+BESIDE = 1 << 16  # marked bytes before and behind a result
 
 
 def has_back(axis):
@@ -135,12 +136,24 @@ class Retelling:
         self.draw = draw
         self.retold = retold
         self.last = ()
+        self.kinds = {}
 
     def result_of(self, call, draw, num_threads=1):
-        """A call, planned anew."""
+        """A call, planned anew; from its second time on, no byte beside its result may be written."""
         self.draw = draw
         forget()
-        return result_of(call, num_threads)
+        kind = call.name, call.x.shape, call.arguments.get("data_format")
+        if kind not in self.kinds:
+            found = result_of(call, num_threads)
+            self.kinds[kind] = found.shape, found.dtype
+            return found
+        shape, dtype = self.kinds[kind]
+        size = int(np.prod(shape)) * dtype.itemsize
+        memory = np.full(size + 2 * BESIDE, 0xA5, np.uint8)
+        result_of(call, num_threads, out=memory[BESIDE : BESIDE + size].view(dtype).reshape(shape))
+        beside = np.concatenate([memory[:BESIDE], memory[BESIDE + size :]])
+        assert (beside == 0xA5).all(), f"{call.name}: bytes beside the result\n{self}"
+        return memory[BESIDE : BESIDE + size].view(dtype).reshape(shape)
 
     def planner(self, make):
         def planned(problem, *, tiles):
