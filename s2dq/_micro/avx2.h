@@ -804,12 +804,8 @@ static bool s2dq_avx2_plan_program(s2dq_avx2_program *p, const s2dq_axis *axes, 
     p->edges = slack > p->step ? (slack + p->step - 1) / p->step : 1;
     /* -1 where the body has too many windows */
     slack = s2dq_avx2_cover(&p->edge, edges, edge_size, p->body.same, true);
-    if (slack < 0 || p->edge.count > p->body.count || slack > (p->vectors - p->edges) * p->step) return false;
-    for (; p->edge.count < p->body.count; p->edge.count++) { /* the kernel knows one number */
-        p->edge.at[p->edge.count][0] = p->edge.at[0][0];
-        p->edge.at[p->edge.count][1] = p->edge.at[0][1];
-    }
-    return true;
+    /* Kernels are for one number of windows. */
+    return slack >= 0 && p->edge.count == p->body.count && slack <= (p->vectors - p->edges) * p->step;
 }
 
 /* Bytes of the result per load. */
@@ -1522,10 +1518,10 @@ static const s2dq_avx2_pattern *s2dq_avx2_pattern_of(const s2dq_box *box, int64_
     static __thread int oldest;
     int64_t size = box->width;
     int count = 0;
-    while (count < box->count && count < S2DQ_AVX2_CHAIN && box->axes[count].dst == size && size <= 48)
+    while (count < S2DQ_AVX2_CHAIN && s2dq_axis_at(box, count).dst == size && size <= 48)
         size *= box->axes[count++].extent;
     if (lanes) {
-        if (count == box->count || count == S2DQ_AVX2_CHAIN || box->axes[count].dst != size + lanes) return NULL;
+        if (count == S2DQ_AVX2_CHAIN || s2dq_axis_at(box, count).dst != size + lanes) return NULL;
         count++;
     }
     if (count == 0) return NULL;
@@ -1606,7 +1602,7 @@ static int64_t s2dq_avx2_places(int64_t *at, int64_t known, int64_t extent, int6
 }
 
 /* A transpose of rows that several loops make, dense in the result, or of columns that several make, dense in the
- * source. */
+ * source. Requires granules of less than 16 bytes, as the next one. */
 static bool s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     const int64_t w = whole->width;
@@ -1614,7 +1610,7 @@ static bool s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq
     s2dq_box box;
     s2dq_position at;
     int loops[2] = {0, 0};
-    if ((w & (w - 1)) || w > 8 || whole->axes[0].dst != w) return false;
+    if ((w & (w - 1)) || whole->axes[0].dst != w) return false;
     s2dq_assign(&box, whole);
     plane.rows = plane.columns = 1;
     plane.row_at[0] = plane.column_at[0] = 0;
@@ -1652,7 +1648,7 @@ static bool s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq
     s2dq_position at;
     int column = 1;
     s2dq_assign(&box, whole);
-    if ((w & (w - 1)) || w > 8 || box.count < 2 || box.axes[0].dst != w) return false;
+    if ((w & (w - 1)) || box.count < 2 || box.axes[0].dst != w) return false;
     while (column < box.count && box.axes[column].src != w) column++;
     if (column == box.count) return false;
     const s2dq_axis rows = box.axes[0], columns = box.axes[column];
@@ -1795,7 +1791,6 @@ static bool s2dq_avx2_try_halfway(uint8_t *dst, const uint8_t *src, const s2dq_b
         part.width = w;
         s2dq_simplify(&part, first, count);
         s2dq_avx2_run_by(scratch, src + at.src, &part, false);
-        part.width = w;
         s2dq_simplify(&part, second, count);
         s2dq_avx2_run_by(dst + at.dst, scratch, &part, false);
     } while (s2dq_next(&at, &box, 0));

@@ -427,7 +427,7 @@ static bool s2dq_try_join(uint8_t *dst, const uint8_t *src, const s2dq_box *whol
     int64_t offset[S2DQ_STREAMS] = {0}, streams = 1;
     int chain = 0;
     if (whole->width != 1) return false;
-    while (chain < whole->count && whole->axes[chain].dst == streams && whole->axes[chain].src != 1) {
+    while (s2dq_axis_at(whole, chain).dst == streams && whole->axes[chain].src != 1) {
         const s2dq_axis axis = whole->axes[chain++];
         if (streams * axis.extent > S2DQ_STREAMS) return false;
         for (int64_t k = streams; k < streams * axis.extent; k++) offset[k] = offset[k - streams] + axis.src;

@@ -473,7 +473,8 @@ static __attribute__((noinline)) int S2DQ_M(int k)
         checks = "bounds" if name in ("boxes", "tiles") else "undefined,float-cast-overflow"
         how = [f"-fsanitize=address,{checks}", "-fno-sanitize-recover=all"] if sanitized else ["-DTRACED"]
         self.compile(["gcc", "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
-                      "-ffp-contract=off", "-fopenmp", *how, f"tests/{name}.c", "-o", str(program), "-lm"],
+                      "-ffp-contract=off", "-fopenmp", "-ftrivial-auto-var-init=pattern",  # what nobody wrote is far off
+                      *how, f"tests/{name}.c", "-o", str(program), "-lm"],
                      dict(os.environ))  # fmt: skip
         return program
 
