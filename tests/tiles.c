@@ -12,7 +12,7 @@
 
 #include "dispatch.h"
 
-enum { ARENA = 1 << 18, POISON = 0xA5, NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
+enum { ARENA = 1 << 18, NEARLY = 400, POISON = 0xA5, NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
 enum kind { LOOPS, EDGE, SWEEPS, NETWORK, KINDS };
 
 static s2dq_kernels kernels;
@@ -298,6 +298,16 @@ static int most_windows(void)
     return most;
 }
 
+static void make_steps(void)
+{
+    if (!kernels.steps) return;
+    if (kernels.steps(&steps, &tile) != most_windows()) {
+        puts("tiles: not the most windows of a step");
+        exit(1);
+    }
+    tile.steps = &steps;
+}
+
 static void draw_tile(void)
 {
     int there[S2DQ_REGISTERS * S2DQ_REGISTER_BYTES];
@@ -318,13 +328,32 @@ static void draw_tile(void)
     count_runs();
     draw_tables(there, draw_source(there, same), same);
     make_tile(one_in(2));
-    if (kernels.steps) {
-        if (kernels.steps(&steps, &tile) != most_windows()) {
-            puts("tiles: not the most windows of a step");
-            exit(1);
-        }
-        tile.steps = &steps;
+    make_steps();
+}
+
+/* Tiles that are what kernels are quicker for, but for one byte at an end of a register: in order, through one table, or
+ * through lines that end nowhere. */
+static void draw_nearly(void)
+{
+    const int lines_end = one_in(3);
+    do draw_tile();
+    while (lines_end ? !tile.mapped || tile.fills : !tile.same && !(tile.mapped && tile.apart));
+    const int output = (int)between(0, tile.outputs - 1), lane = one_in(2) ? 0 : S2DQ_REGISTER_BYTES - 1;
+    const int same = tile.same != 0, apart = tile.mapped && tile.apart;
+    tile = asked;
+    if (lines_end) {
+        first = 0;
+        for (int table = 0; table < 256; table++)
+            own[table] = (s2dq_line){(int64_t)((uint16_t)draw() >> 2), (int64_t)((uint16_t)draw() >> 2), 0, 0};
+        own[tile.tab[output][lane]] = (s2dq_line){65535, 257, 0, 0}; /* 255 comes to 65536 */
+    } else if (same && (!apart || one_in(2))) {
+        uint8_t *const table = tile.upper[output] >> lane & 1 ? tile.high[output] : tile.low[output];
+        table[lane] = table[S2DQ_REGISTER_BYTES / 2];
+    } else {
+        tile.tab[output][lane] = (uint8_t)(tile.tab[output][lane] + S2DQ_REGISTER_BYTES);
     }
+    make_tile(0);
+    make_steps();
 }
 
 /* Tiles that make whole lines of a few runs, all of the same indices: those of a sweep take some of the first and the
@@ -648,10 +677,11 @@ int main(int argc, char **argv)
         return 2;
     }
     sow(seed);
-    for (long k = 0; k < rounds; k++) {
-        const enum kind kind = kernels.network && one_in(4) ? NETWORK : kernels.sweep && one_in(6) ? SWEEPS
+    for (long k = 0; k < rounds + NEARLY; k++) {
+        const enum kind kind = k >= rounds ? LOOPS : kernels.network && one_in(4) ? NETWORK : kernels.sweep && one_in(6) ? SWEEPS
                                : one_in(3) ? EDGE : LOOPS;
-        if (kind == SWEEPS) draw_sweeps();
+        if (k >= rounds) draw_nearly();
+        else if (kind == SWEEPS) draw_sweeps();
         else if (kind != NETWORK) draw_tile();
         else if (isa == S2DQ_ISA_NEON && one_in(2)) draw_network(); /* AVX-512 knows what most of the tables say */
         else draw_transpose();

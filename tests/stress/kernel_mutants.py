@@ -406,6 +406,7 @@ class Kernels:
         self.mutants = told_apart(self.mutants, lambda m, k: f"{m.where} ({k})")
         self.woven = set(range(len(self.mutants)))  # what is built: the fewer, the sooner
         self.refused = set()
+        self.compiled = set()  # what some C program has of the headers
 
     def line_of(self, mutant):
         """The words of its line."""
@@ -425,6 +426,10 @@ class Kernels:
         if names.exists():
             known = set(json.loads(names.read_text()))
             self.refused = {k for k, mutant in enumerate(self.mutants) if mutant_key(mutant) in known}
+        names = self.folder / "compiled.json"
+        if names.exists():
+            known = set(json.loads(names.read_text()))
+            self.compiled = {k for k, mutant in enumerate(self.mutants) if mutant_key(mutant) in known}
         header = self.folder / "mutants.h"
         header.write_text(f"""\
 #define _GNU_SOURCE
@@ -472,10 +477,13 @@ static __attribute__((noinline)) int S2DQ_M(int k)
         # Of shuffles by intrinsics all that `undefined` looks at would take the compiler minutes.
         checks = "bounds" if name in ("boxes", "tiles") else "undefined,float-cast-overflow"
         how = [f"-fsanitize=address,{checks}", "-fno-sanitize-recover=all"] if sanitized else ["-DTRACED"]
-        self.compile(["gcc", "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
-                      "-ffp-contract=off", "-fopenmp", "-ftrivial-auto-var-init=pattern",  # what nobody wrote is far off
-                      *how, f"tests/{name}.c", "-o", str(program), "-lm"],
-                     dict(os.environ))  # fmt: skip
+        command = ["gcc", "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
+                   "-ffp-contract=off", "-fopenmp", "-ftrivial-auto-var-init=pattern",  # what nobody wrote is far off
+                   *how, f"tests/{name}.c", "-lm"]  # fmt: skip
+        self.compile([*command, "-o", str(program)], dict(os.environ))
+        text = subprocess.run([*command, "-E"], cwd=self.folder, check=True, capture_output=True, text=True).stdout
+        self.compiled |= set(map(int, re.findall(r"S2DQ_M\((\d+)\)", text)))
+        (self.folder / "compiled.json").write_text(json.dumps([mutant_key(self.mutants[k]) for k in self.compiled]))
         return program
 
     def compile(self, command, environment):
@@ -789,24 +797,26 @@ def main():
 
 def say(kernels, chosen, results):
     """Print what came out; 1 where a mutant was run and not noticed."""
-    survivors, unreached, verdicts = [], [], defaultdict(int)
+    survivors, unreached, elsewhere, verdicts = [], [], [], defaultdict(int)
     known = equivalent(EQUIVALENT)
     for k in chosen:
         mutant = kernels.mutants[k]
         found = results.get(mutant_key(mutant))
         if found is None:
-            unreached.append(mutant)
+            compiled = not kernels.compiled or k in kernels.compiled or mutant.file.endswith(".pyx")
+            (unreached if compiled else elsewhere).append(mutant)
         else:
             explained = not found[0] and kernels.entries(k) & known
             verdicts[found[0] or ("explained" if explained else "survived")] += 1
             if not found[0] and not explained:
                 survivors.append(mutant)
-    for title, group in (("not reached by any test, or not run", unreached), ("survived", survivors)):
+    for title, group in (("not compiled on this machine", elsewhere),
+                         ("not reached by any test, or not run", unreached), ("survived", survivors)):
         print(f"\n---- {title}")
         for m in group:
             print(f"{m.file}:{m.line}: {' '.join(m.before.split())} -> {m.after}")
     print(f"\n{len(kernels.mutants)} mutants, {len(kernels.refused)} refused by the compilers; of {len(chosen)} chosen "
-          f"{dict(verdicts)}, {len(unreached)} not reached or not run")  # fmt: skip
+          f"{dict(verdicts)}, {len(unreached)} not reached or not run, {len(elsewhere)} not compiled here")  # fmt: skip
     return bool(survivors)
 
 
