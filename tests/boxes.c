@@ -314,6 +314,8 @@ static const box_call by_hand[] = {
     /* One behind the other that differ in their lanes alone. */
     {.kind = LANES, .width = 3, .lanes = 1, .run = 3, .count = 1, .axes = {{40, 7, 4}}},
     {.kind = LANES, .width = 3, .lanes = 2, .run = 3, .count = 1, .axes = {{40, 7, 5}}},
+    /* Windows of which the last reads less too much than another. */
+    {.kind = LANES, .width = 5, .lanes = 2, .run = 30, .count = 2, .axes = {{6, 43, 5}, {18, 6, 32}}, .inner = {1}},
     /* Rows of 17 bytes that overlap in the source. */
     {.width = 1, .count = 3, .axes = {{2, 200, 1}, {17, 1, 2}, {5, 8, 34}}},
     /* Patterns with bytes just too far apart for two windows, and with windows that read a whole repeat too much. */

@@ -1418,11 +1418,11 @@ static bool s2dq_avx2_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box
     int64_t size = w;
     int chain = 0;
     s2dq_assign(&box, whole);
-    while (chain < box.count && box.axes[chain].dst == size && box.axes[chain].src != w) {
+    while (s2dq_axis_at(&box, chain).dst == size && box.axes[chain].src != w) {
         size *= box.axes[chain++].extent;
         if (size > 16 * w) return false;
     }
-    if (chain == box.count || box.axes[chain].dst != size) return false;
+    if (s2dq_axis_at(&box, chain).dst != size) return false;
     const s2dq_avx2_streams_kernel kernel = s2dq_avx2_streams_for(true, size / w, w);
     job.bytes = box.axes[chain].extent * w;
     if (!kernel || job.bytes < least) return false;
