@@ -339,11 +339,13 @@ static const box_call by_hand[] = {
 /* The next of them, over and over; its arrays lie elsewhere each time. */
 static void take_by_hand(box_call *call, long number)
 {
+    const long count = (long)(sizeof by_hand / sizeof *by_hand);
     box_call drawn;
-    *call = by_hand[number % (long)(sizeof by_hand / sizeof *by_hand)];
+    *call = by_hand[number % count];
     if (!call->element) call->element = 1;
     drawn = *call;
-    draw_tables(&drawn); /* what they hold; which axes step between them is said */
+    do draw_tables(&drawn); /* what they hold; which axes step between them is said */
+    while (number / count % 2 && (!drawn.mapped || mapping.first)); /* every second time kernels may map them */
     call->mapped = drawn.mapped;
     call->axes[call->count] = (s2dq_axis){40, 1, 1}; /* not to be looked at, though it seems to be a run */
     for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
