@@ -12,7 +12,7 @@
 
 #include "dispatch.h"
 
-enum { ARENA = 1 << 20, AXES = S2DQ_BOX_AXES + 2, TABLES = 24, POISON = 0xA5, BESIDE = 4096, BY_HAND = 400 };
+enum { ARENA = 1 << 20, AXES = S2DQ_BOX_AXES + 2, TABLES = 24, POISON = 0xA5, BESIDE = 4096, BY_HAND = 500 };
 enum kind { MOVE, LANES, LOOKUP, KINDS };
 
 static const char *const names[KINDS] = {"a move", "a move with spare lanes", "a lookup"};
@@ -326,14 +326,16 @@ static const box_call by_hand[] = {
     {.kind = LOOKUP, .width = 1, .count = 3, .axes = {{16, 4, 1}, {2, 1, 16, 256}, {2, 3, 40, 512}}},
     {.kind = LOOKUP, .width = 1, .count = 3, .axes = {{16, 4, 1}, {2, 4, 16}, {4, 1, 40, 512}}},
     /* Lookups without a run, and with twelve loops. */
-    {.kind = LOOKUP, .width = 1, .count = 2, .axes = {{16, 4, 2}, {3, 70, 40, 256}}},
+    {.kind = LOOKUP, .width = 1, .count = 2, .axes = {{16, 4, 2}, {3, 70, 40}}},
     {.kind = LOOKUP, .width = 1, .count = 12,
      .axes = {{16, 4, 1}, {2, 1, 16, 256}, {2, 2, 32, 512}, {2, 70, 64}, {2, 150, 130}, {2, 310, 270}, {2, 640, 550},
               {2, 1300, 1110}, {2, 2600, 2230}, {2, 5200, 4470}, {2, 10400, 8950}, {2, 20800, 17910}}},
-    /* Granules of 32, 64 and 96 bytes that come from far. */
+    /* Granules of 32 to 128 bytes that come from far, and just wider ones. */
     {.width = 32, .count = 2, .axes = {{2, 300000, 32}, {8200, 32, 64}}},
     {.width = 64, .count = 2, .axes = {{2, 300000, 64}, {4100, 64, 128}}},
-    {.width = 96, .count = 2, .axes = {{2, 300000, 96}, {2750, 96, 192}}},
+    {.width = 96, .count = 3, .axes = {{2, 300000, 96}, {1375, 96, 192}, {2, 140000, 270000}}},
+    {.width = 128, .count = 2, .axes = {{2, 300000, 128}, {2060, 128, 256}}},
+    {.width = 129, .count = 2, .axes = {{2, 300000, 129}, {2060, 129, 258}}},
 };
 
 /* The next of them, over and over; its arrays lie elsewhere each time. */

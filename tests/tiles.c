@@ -331,17 +331,21 @@ static void draw_tile(void)
     make_steps();
 }
 
-/* Tiles that are what kernels are quicker for, but for one byte at an end of a register: in order, through one table, or
- * through lines that end nowhere. */
+/* Tiles that are what kernels are quicker for, but for one byte at an end of a register: in order, through one table,
+ * through lines that end nowhere, or without values to fill with. */
 static void draw_nearly(void)
 {
-    const int lines_end = one_in(3);
+    const int filled = one_in(4), lines_end = !filled && one_in(3);
     do draw_tile();
-    while (lines_end ? !tile.mapped || tile.fills : !tile.same && !(tile.mapped && tile.apart));
+    while (filled ? tile.mapped || tile.fills : lines_end ? !tile.mapped || tile.fills
+           : !tile.same && !(tile.mapped && tile.apart));
     const int output = (int)between(0, tile.outputs - 1), lane = one_in(2) ? 0 : S2DQ_REGISTER_BYTES - 1;
     const int same = tile.same != 0, apart = tile.mapped && tile.apart;
     tile = asked;
-    if (lines_end) {
+    if (filled) {
+        tile.fill[output][lane] = 0; /* the first of the values */
+        tile.fills = 1;
+    } else if (lines_end) {
         first = 0;
         for (int table = 0; table < 256; table++)
             own[table] = (s2dq_line){(int64_t)((uint16_t)draw() >> 2), (int64_t)((uint16_t)draw() >> 2), 0, 0};
