@@ -12,7 +12,7 @@
 
 #include "dispatch.h"
 
-enum { ARENA = 1 << 20, AXES = S2DQ_BOX_AXES + 2, TABLES = 24, POISON = 0xA5, BESIDE = 4096, BY_HAND = 500 };
+enum { ARENA = 1 << 20, AXES = S2DQ_BOX_AXES + 2, TABLES = 24, POISON = 0xA5, BESIDE = 4096, BY_HAND = 600 };
 enum kind { MOVE, LANES, LOOKUP, KINDS };
 
 static const char *const names[KINDS] = {"a move", "a move with spare lanes", "a lookup"};
@@ -321,6 +321,13 @@ static const box_call by_hand[] = {
     /* Patterns with bytes just too far apart for two windows, and with windows that read a whole repeat too much. */
     {.width = 2, .count = 3, .axes = {{6, 4, 2}, {2, 27, 12}, {41, 28, 24}}},
     {.width = 4, .count = 3, .axes = {{2, 10, 4}, {4, 3, 8}, {16, 5, 32}}},
+    /* Repeats as far apart as may be, of three bytes and of 48. */
+    {.width = 1, .count = 2, .axes = {{3, 5, 1}, {100, 1024, 3}}},
+    {.width = 6, .count = 2, .axes = {{8, 9, 6}, {9, 1024, 48}}},
+    {.width = 4, .count = 2, .axes = {{12, 5, 4}, {9, 1024, 48}}},
+    /* Streams whose rows lie one step of them apart, or at one place. */
+    {.width = 1, .count = 3, .axes = {{64, 4, 1}, {2, 4, 64}, {4, 1, 128}}},
+    {.width = 1, .count = 3, .axes = {{64, 4, 1}, {2, 0, 64}, {4, 1, 128}}},
     /* Streams of which one is the first of the next row, and loops of whole rows among those of streams. */
     {.width = 1, .count = 3, .axes = {{64, 8, 1}, {2, 3, 64}, {2, 5, 128}}},
     {.kind = LOOKUP, .width = 1, .count = 3, .axes = {{16, 4, 1}, {2, 1, 16, 256}, {2, 3, 40, 512}}},

@@ -682,8 +682,8 @@ int main(int argc, char **argv)
     }
     sow(seed);
     for (long k = 0; k < rounds + NEARLY; k++) {
-        const enum kind kind = k >= rounds ? LOOPS : kernels.network && one_in(4) ? NETWORK : kernels.sweep && one_in(6) ? SWEEPS
-                               : one_in(3) ? EDGE : LOOPS;
+        const enum kind kind = k >= rounds ? LOOPS : kernels.network && one_in(4) ? NETWORK
+                               : kernels.sweep && one_in(6) ? SWEEPS : one_in(3) ? EDGE : LOOPS;
         if (k >= rounds) draw_nearly();
         else if (kind == SWEEPS) draw_sweeps();
         else if (kind != NETWORK) draw_tile();
