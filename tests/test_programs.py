@@ -150,10 +150,11 @@ class Retelling:
         shape, dtype = self.kinds[kind]
         size = int(np.prod(shape)) * dtype.itemsize
         memory = np.full(size + 2 * BESIDE, 0xA5, np.uint8)
-        result_of(call, num_threads, out=memory[BESIDE : BESIDE + size].view(dtype).reshape(shape))
+        out = memory[BESIDE : BESIDE + size].view(dtype).reshape(shape)
+        result_of(call, num_threads, out=out)
         beside = np.concatenate([memory[:BESIDE], memory[BESIDE + size :]])
         assert (beside == 0xA5).all(), f"{call.name}: bytes beside the result\n{self}"
-        return memory[BESIDE : BESIDE + size].view(dtype).reshape(shape)
+        return out
 
     def planner(self, make):
         def planned(problem, *, tiles):

@@ -625,8 +625,8 @@ S2DQ_AVX2 static void s2dq_avx2_blocks_12(uint8_t *dst, const uint8_t *src, int6
 /* How to make one vector of a pattern that repeats every `dst` bytes of the result and `src` bytes of the source:
  * the OR over the windows of 16 source bytes per lane, shuffled. */
 typedef struct {
-    int count;  /* windows */
-    bool same;  /* whether both lanes have the same ones */
+    int count; /* windows */
+    bool same; /* whether both lanes have the same ones */
     int64_t at[S2DQ_AVX2_WINDOWS][2];
     uint8_t mask[S2DQ_AVX2_WINDOWS][32];
 } s2dq_avx2_vector;
@@ -695,8 +695,8 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_program(uint8_t *dst, const uint8_t *src, co
                                                              const s2dq_avx2_program *p, s2dq_axis rows,           \
                                                              const uint8_t *fill)                                  \
     {                                                                                                              \
-        if (fill) s2dq_avx2_run_program(dst, src, p, rows, fill, COUNT, SAME, true);                                  \
-        else s2dq_avx2_run_program(dst, src, p, rows, fill, COUNT, SAME, false);                                       \
+        if (fill) s2dq_avx2_run_program(dst, src, p, rows, fill, COUNT, SAME, true);                               \
+        else s2dq_avx2_run_program(dst, src, p, rows, fill, COUNT, SAME, false);                                   \
     }
 
 S2DQ_AVX2_PROGRAM(1, 0)
@@ -1504,7 +1504,7 @@ typedef struct {
 } s2dq_avx2_pattern;
 
 static bool s2dq_avx2_same_pattern(const s2dq_avx2_pattern *p, const s2dq_axis *axes, int count, int64_t width,
-                                  int64_t lanes)
+                                   int64_t lanes)
 {
     if (p->count != count || p->width != width || p->lanes != lanes) return false;
     for (int a = 0; a < count; a++)
@@ -1543,7 +1543,7 @@ static const s2dq_avx2_pattern *s2dq_avx2_pattern_of(const s2dq_box *box, int64_
 
 /* A pattern with `lanes` bytes of the element at `fill` behind each repeat, or none. */
 static bool s2dq_avx2_try_pattern(uint8_t *dst, const uint8_t *src, const s2dq_box *whole, int64_t least, int64_t lanes,
-                                 const uint8_t *fill, int64_t element)
+                                  const uint8_t *fill, int64_t element)
 {
     const s2dq_avx2_pattern *const p = s2dq_avx2_pattern_of(whole, lanes);
     s2dq_box box;
@@ -1791,7 +1791,7 @@ static bool s2dq_avx2_try_halfway(uint8_t *dst, const uint8_t *src, const s2dq_b
         part.width = w;
         s2dq_simplify(&part, first, count);
         s2dq_avx2_run_by(scratch, src + at.src, &part, false);
-        s2dq_simplify(&part, second, count);
+        s2dq_simplify(&part, second, count); /* the first joined no granules */
         s2dq_avx2_run_by(dst + at.dst, scratch, &part, false);
     } while (s2dq_next(&at, &box, 0));
     return true;

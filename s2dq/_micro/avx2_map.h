@@ -144,7 +144,7 @@ static const s2dq_avx2_mapper s2dq_avx2_mappers[S2DQ_AVX2_STREAMS_MOST + 1][S2DQ
  * run. OUT: job->offset, the line of each stream, the loops that remain, and how far the first stream's bytes are from
  * where the loops begin. Returns 0 where some place is nobody's. */
 static bool s2dq_avx2_map_streams(s2dq_avx2_mapped *job, int64_t *line, s2dq_box *rows, int64_t *back,
-                                 const s2dq_axis *axes, int count, int64_t streams)
+                                  const s2dq_axis *axes, int count, int64_t streams)
 {
     int64_t place[S2DQ_AVX2_STREAMS_MOST] = {0}, offset[S2DQ_AVX2_STREAMS_MOST] = {0};
     int64_t table[S2DQ_AVX2_STREAMS_MOST] = {0}, known = 1;

@@ -41,7 +41,7 @@ S2DQ_512_INLINE void s2dq_512_end_lines(s2dq_512_ends *ends, const int64_t *at, 
 
 /* Whether the lines begin anew at `dst`; those that wait are stored then. */
 S2DQ_512_INLINE bool s2dq_512_begin_lines(s2dq_512_ends *ends, uint8_t *dst, const int64_t *at, int registers,
-                                         int pieces, int stores)
+                                          int pieces, int stores)
 {
     if (dst == ends->end) return false;
     s2dq_512_end_lines(ends, at, registers, pieces, stores);

@@ -282,8 +282,8 @@ typedef struct {
     const uint8_t *x;
     uint8_t *y;
     int from, to;                     /* types of X and Y, of the enumeration above */
-    bool x_swapped, y_swapped;         /* whether bytes are in the other order */
-    bool x_direct, y_direct;           /* whether elements lie one behind the other, aligned and in order */
+    bool x_swapped, y_swapped;        /* whether bytes are in the other order */
+    bool x_direct, y_direct;          /* whether elements lie one behind the other, aligned and in order */
     int axes;                         /* of X, outermost first */
     int64_t extent[S2DQ_VIEW_AXES], step[S2DQ_VIEW_AXES];
     s2dq_parameters source, target;
