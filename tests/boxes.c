@@ -299,6 +299,11 @@ static const box_call by_hand[] = {
     /* Blocks of four granules of 12 bytes, in loops of both. */
     {.width = 12, .count = 4, .axes = {{4, 36, 12}, {3, 12, 48}, {2, 200, 150}, {3, 500, 330}}},
     {.width = 12, .count = 4, .axes = {{3, 48, 12}, {4, 12, 40}, {2, 200, 170}, {3, 500, 400}}},
+    /* Granules of 12 bytes, the loops of which join to one that makes no blocks of four. */
+    {.width = 12, .count = 3, .axes = {{3, 48, 12}, {4, 3, 40}, {4, 12, 160}}},
+    /* Transposes of four bytes, the rows of which are of two loops or overlap in the source. */
+    {.width = 4, .count = 3, .axes = {{3, 300, 4}, {22, 1000, 12}, {67, 4, 264}}},
+    {.width = 4, .count = 2, .axes = {{65, 16, 4}, {67, 4, 260}}},
     /* Granules too wide for transposes, and those of 32 bytes that fill. */
     {.width = 16, .count = 3, .axes = {{2, 64, 16}, {2, 160, 32}, {4, 16, 80}}},
     {.width = 16, .count = 3, .axes = {{4, 80, 16}, {4, 16, 64}, {3, 400, 300}}},

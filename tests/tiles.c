@@ -12,7 +12,8 @@
 
 #include "dispatch.h"
 
-enum { ARENA = 1 << 18, NEARLY = 400, POISON = 0xA5, NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
+enum { ARENA = 1 << 18, NEARLY = 400, APART = 600, POISON = 0xA5 };
+enum { NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
 enum kind { LOOPS, EDGE, SWEEPS, NETWORK, KINDS };
 
 static s2dq_kernels kernels;
@@ -335,7 +336,7 @@ static void draw_tile(void)
  * through lines that end nowhere, or without values to fill with. */
 static void draw_nearly(void)
 {
-    const int filled = one_in(4), lines_end = !filled && one_in(3);
+    const int filled = one_in(4), lines_end = !filled && one_in(3) && kernels.lines;
     do draw_tile();
     while (filled ? tile.mapped || tile.fills : lines_end ? !tile.mapped || tile.fills
            : !tile.same && !(tile.mapped && tile.apart));
@@ -358,6 +359,17 @@ static void draw_nearly(void)
     }
     make_tile(0);
     make_steps();
+}
+
+/* Tiles whose turns come from far from each other, of which AVX2 takes few at a time. Half of them go past the caches,
+ * where other kernels make whole lines. */
+static void draw_apart(void)
+{
+    do draw_tile();
+    while (loops[2].extent < 9 || loops[2].extent > 60);
+    tile.past = one_in(2);
+    loops[2].src = one_in(2) ? between(700, 900) : -between(700, 900);
+    if (kernels.steps) store_alike();
 }
 
 /* Tiles that make whole lines of a few runs, all of the same indices: those of a sweep take some of the first and the
@@ -577,6 +589,17 @@ static void draw_transpose(void)
     network.step = network.unit ? step : 0;
 }
 
+/* Transposes one loop of which goes on in the source where it would along the runs, but elsewhere in the result. */
+static void draw_astray(void)
+{
+    int other;
+    do draw_transpose();
+    while (!network.unit);
+    do other = (int)between(0, S2DQ_TILE_LOOPS - 1);
+    while (loops[other].dst == network.run);
+    loops[other].src = network.run / network.unit * network.step;
+}
+
 static void run_network(uint8_t *dst, const uint8_t *src)
 {
     if (!kernels.aligner) {
@@ -681,10 +704,15 @@ int main(int argc, char **argv)
         return 2;
     }
     sow(seed);
-    for (long k = 0; k < rounds + NEARLY; k++) {
-        const enum kind kind = k >= rounds ? LOOPS : kernels.network && one_in(4) ? NETWORK
+    for (long k = 0; k < rounds + NEARLY + APART; k++) {
+        const long more = k - rounds - NEARLY;
+        if (more == 0) kernels = s2dq_kernels_of(isa, 1); /* which make whole lines past the caches alone */
+        const enum kind kind = more >= 0   ? (kernels.network && more % 2 ? NETWORK : LOOPS)
+                               : k >= rounds ? LOOPS : kernels.network && one_in(4) ? NETWORK
                                : kernels.sweep && one_in(6) ? SWEEPS : one_in(3) ? EDGE : LOOPS;
-        if (k >= rounds) draw_nearly();
+        if (more >= 0 && kind == NETWORK) draw_astray();
+        else if (more >= 0) draw_apart();
+        else if (k >= rounds) draw_nearly();
         else if (kind == SWEEPS) draw_sweeps();
         else if (kind != NETWORK) draw_tile();
         else if (isa == S2DQ_ISA_NEON && one_in(2)) draw_network(); /* AVX-512 knows what most of the tables say */

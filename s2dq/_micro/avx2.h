@@ -786,7 +786,6 @@ static bool s2dq_avx2_plan_program(s2dq_avx2_program *p, const s2dq_axis *axes, 
     }
     p->run = size;
     p->unit = size + lanes;
-    if (p->unit != repeat.dst) return false;
     for (int i = size; i < p->unit; i++) where[i] = S2DQ_AVX2_NOWHERE;
     for (int i = (int)p->unit; i < p->size; i++)
         where[i] = where[i - p->unit] == S2DQ_AVX2_NOWHERE ? S2DQ_AVX2_NOWHERE : where[i - p->unit] + repeat.src;
@@ -1123,11 +1122,10 @@ static void s2dq_avx2_scattered(uint8_t *dst, const uint8_t *src, const s2dq_avx
     }
 }
 
-/* Whether s2dq_avx2_transpose has a tile for a plane of so many bytes. */
-static bool s2dq_avx2_has_tile(int64_t high, int64_t wide, int64_t w)
+/* Whether s2dq_avx2_transpose has a tile for a plane of so many bytes; for elements of 8 bytes it always has. */
+static bool s2dq_avx2_has_tile(int64_t high, int64_t wide)
 {
-    const int64_t least = w < 8 ? 4 : 8;
-    return (wide >= 16 && high >= least) || (wide >= 8 && high >= 8) || (wide >= least && high >= 16);
+    return (wide >= 16 && high >= 4) || (wide >= 8 && high >= 8) || (wide >= 4 && high >= 16);
 }
 
 S2DQ_AVX2 static void s2dq_avx2_transpose(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns,
@@ -1141,7 +1139,7 @@ S2DQ_AVX2 static void s2dq_avx2_transpose(uint8_t *dst, const uint8_t *src, s2dq
     }
 }
 
-/* One granule. `width` is a constant or a large number. */
+/* One granule. `width` is a constant or a large number, and not 5 to 7. */
 S2DQ_AVX2_INLINE void s2dq_avx2_granule(uint8_t *dst, const uint8_t *src, int64_t width)
 {
     if (width > 2048) {
@@ -1158,10 +1156,8 @@ S2DQ_AVX2_INLINE void s2dq_avx2_granule(uint8_t *dst, const uint8_t *src, int64_
         const __m256i last = s2dq_avx2_load(src + width - 8, 8);
         s2dq_avx2_store(dst, s2dq_avx2_load(src, 8), 8);
         if (width > 8) s2dq_avx2_store(dst + width - 8, last, 8);
-    } else if (width >= 4) {
-        const __m256i last = s2dq_avx2_load(src + width - 4, 4);
+    } else if (width == 4) {
         s2dq_avx2_store(dst, s2dq_avx2_load(src, 4), 4);
-        if (width > 4) s2dq_avx2_store(dst + width - 4, last, 4);
     } else if (width >= 2) {
         uint16_t first;
         uint8_t third = src[width - 1];
@@ -1652,7 +1648,7 @@ static bool s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq
     while (column < box.count && box.axes[column].src != w) column++;
     if (column == box.count) return false;
     const s2dq_axis rows = box.axes[0], columns = box.axes[column];
-    if (!s2dq_avx2_has_tile(rows.extent * w, columns.extent * w, w)) return false;
+    if (!s2dq_avx2_has_tile(rows.extent * w, columns.extent * w)) return false;
     s2dq_drop(&box, column);
     s2dq_drop(&box, 0);
     s2dq_order(&box, rows.extent * columns.extent * w);

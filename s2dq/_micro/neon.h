@@ -207,7 +207,7 @@ static void s2dq_neon_run_steps(uint8_t *dst, const uint8_t *src, const s2dq_neo
 {
     for (const s2dq_neon_step *step = steps; step < steps + count; step++) {
         const int whole = !step->filled && step->length == S2DQ_NEON_PART;
-        const int parts = step->parts < S2DQ_NEON_LOOKUP ? step->parts : S2DQ_NEON_LOOKUP;
+        const int parts = (int)s2dq_min(step->parts, S2DQ_NEON_LOOKUP);
         switch (2 * parts + whole) {
 #define S2DQ_NEON_CASE(PARTS)                                                                             \
     case 2 * PARTS: s2dq_neon_repeat(dst, src, step, turns, src_step, dst_step, PARTS, 0); break;         \
@@ -238,7 +238,7 @@ static void s2dq_neon_run(uint8_t *dst, const uint8_t *src, const s2dq_tile *til
             s2dq_tile_turn(loops, i, j, &s, &d);
             for (int64_t k = 0; k < turns; k += S2DQ_NEON_TURNS)
                 s2dq_neon_run_steps(d + k * inner.dst, s + k * inner.src, steps, count,
-                                    turns - k < S2DQ_NEON_TURNS ? turns - k : S2DQ_NEON_TURNS, inner.src, inner.dst);
+                                    s2dq_min(turns - k, S2DQ_NEON_TURNS), inner.src, inner.dst);
             if (goes_back)
                 s2dq_neon_run_steps(d + last * inner.dst - inner.dst_back, s + last * inner.src - inner.src_back,
                                     steps, count, 1, 0, 0);
