@@ -1499,11 +1499,11 @@ typedef struct {
     s2dq_avx2_program program;
 } s2dq_avx2_pattern;
 
-static bool s2dq_avx2_same_pattern(const s2dq_avx2_pattern *p, const s2dq_axis *axes, int count, int64_t width,
-                                   int64_t lanes)
+/* Whether a pattern of as many loops is of these. */
+static bool s2dq_avx2_same_pattern(const s2dq_avx2_pattern *p, const s2dq_axis *axes, int64_t width, int64_t lanes)
 {
-    if (p->count != count || p->width != width || p->lanes != lanes) return false;
-    for (int a = 0; a < count; a++)
+    if (p->width != width || p->lanes != lanes) return false;
+    for (int a = 0; a < p->count; a++)
         if (p->axes[a].extent != axes[a].extent || p->axes[a].src != axes[a].src) return false;
     return true;
 }
@@ -1522,7 +1522,7 @@ static const s2dq_avx2_pattern *s2dq_avx2_pattern_of(const s2dq_box *box, int64_
     }
     if (count == 0) return NULL;
     for (int k = 0; k < 2; k++)
-        if (s2dq_avx2_same_pattern(&kept[k], box->axes, count, box->width, lanes))
+        if (kept[k].count == count && s2dq_avx2_same_pattern(&kept[k], box->axes, box->width, lanes))
             return kept[k].chain ? &kept[k] : NULL;
     s2dq_avx2_pattern *p = &kept[oldest];
     oldest = !oldest;
