@@ -67,6 +67,19 @@ def pytest_sessionfinish(session):
         session.exitstatus = 1
 
 
+def settings():
+    """What the environment says to this package, to OpenMP and to Python."""
+    return {name: value for name, value in os.environ.items() if name.startswith(("S2DQ_", "OMP_", "GOMP_", "PYTHON"))}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings_are_left():
+    """Children of later tests would have them, too."""
+    before = settings()
+    yield
+    assert settings() == before
+
+
 @pytest.fixture
 def rng(request):
     """A random generator of this test's own: the same numbers whichever tests run beside it."""

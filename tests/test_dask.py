@@ -10,6 +10,7 @@ import subprocess
 import sys
 from math import prod
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -523,7 +524,8 @@ def test_from_one_zarr_store_to_another(tmp_path, rng):
 def cluster_of_two(memory_limit, folder):
     """A client of two worker processes of one thread each."""
     distributed = pytest.importorskip("distributed")
-    with dask.config.set({"temporary-directory": str(folder)}):
+    # Dask sets OMP_NUM_THREADS=1 and more in this process, for the workers, and leaves it so.
+    with mock.patch.dict(os.environ), dask.config.set({"temporary-directory": str(folder)}):
         cluster = distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, memory_limit=memory_limit, silence_logs=50,
             dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
