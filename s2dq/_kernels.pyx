@@ -1087,7 +1087,7 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
     x, out : ndarray
         Of the shapes, strides and element width the program was made for; not overlapping, `out` C-contiguous.
     fill : buffer of bytes
-        Lane element, then the pad element or one per channel.
+        Lane element, then the pad element or one per channel, then the bytes of a register.
     lookups : Lookups or None
         For programs that look bytes up: of the same program and fill values.
     num_threads : int
@@ -1095,14 +1095,24 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
 
     Raises
     ------
+    ValueError
+        No room behind the fill values.
     MemoryError
         No memory for the scratch rows.
     """
     cdef Buffers buffers
+    check_slack(fill.shape[0])
     set_up(&buffers, &fill[0], lookups)
     buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
     buffers.y = <uint8_t *>cnp.PyArray_DATA(out)
     execute(program, &buffers, num_threads)
+
+
+cdef int check_slack(Py_ssize_t size) except -1:
+    """Refuse fill values with nothing behind them, where kernels read a whole register."""
+    if size <= S2DQ_REGISTER_BYTES:
+        raise ValueError(f"fill: {size} bytes have no room for {S2DQ_REGISTER_BYTES} behind the values")
+    return 0
 
 
 cdef void set_up(Buffers *buffers, const uint8_t *fill, Lookups lookups) noexcept:
@@ -1349,6 +1359,7 @@ cdef class PreparedCall:
 
     def __cinit__(self, cnp.ndarray x not None, cnp.ndarray out not None, Program program not None,
                   bytes fill not None, Lookups lookups, int num_threads):
+        check_slack(len(fill))
         self.x_shape, self.x_strides, self.x_dtype = (<object>x).shape, (<object>x).strides, x.dtype
         self.shape, self.dtype = (<object>out).shape, out.dtype
         self.program, self.fill, self.lookups = program, fill, lookups
@@ -1796,6 +1807,22 @@ def shift_of(int64_t done, int64_t tasks, int64_t nbytes, int team):
     cdef Shift shift
     begin_shift(&shift, done, tasks, nbytes, team)
     return shift.glance, shift.over and shift.over - s2dq_now(), shift.stop
+
+
+cdef void wait_for(const void *nanoseconds, int64_t _task) noexcept nogil:
+    cdef int64_t until = s2dq_now() + (<const int64_t *>nanoseconds)[0]
+    while s2dq_now() < until:
+        pass
+
+
+def tasks_of_shift(int64_t tasks, int64_t nbytes, int64_t nanoseconds):
+    """How many tasks that take so long a thread runs until somebody should look at signals, for tests."""
+    cdef Shift shift
+    shift.run, shift.work = wait_for, &nanoseconds
+    with nogil:
+        begin_shift(&shift, 0, tasks, nbytes, 1)
+        work_on(&shift)
+    return min(shift.next, shift.stop)
 
 
 def team_of(int64_t nbytes, int num_threads):

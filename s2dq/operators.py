@@ -141,7 +141,8 @@ def _run_references(call: AnyCall) -> None:
     positions = np.arange(call.x.size, dtype=np.int64).reshape(call.x.shape)
     problem = call.problem._replace(steps=contiguous_steps(call.x.shape, 8), itemsize=8)
     moved = np.empty(problem.dst_shape, np.int64)
-    _kernels.run(program_of(problem), positions, moved, lane.tobytes() + pad.tobytes(), None, call.num_threads)
+    fill = lane.tobytes() + pad.tobytes() + SLACK
+    _kernels.run(program_of(problem), positions, moved, fill, None, call.num_threads)
     inside = moved >= 0
     call.out[inside] = call.x.reshape(-1)[moved[inside]]
     call.out[moved == lane] = call.lane

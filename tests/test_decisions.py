@@ -154,6 +154,12 @@ def test_the_clock_is_looked_at_so_often(done, tasks, nbytes, glance, looks):
     assert 0 < left <= 30_000_000 if looks else left == 0
 
 
+@pytest.mark.parametrize("size, milliseconds, most", [(64 * KIB, 1, 32), (MIB, 10, 3), (10 * MIB, 10, 3)])
+def test_tasks_of_any_size_wait_for_signals(size, milliseconds, most):
+    """Tasks that are run before the clock is looked at are too many by less than a MiB."""
+    assert 1 <= _kernels.tasks_of_shift(1000, 1000 * size, milliseconds * 1_000_000) <= most
+
+
 @pytest.mark.parametrize("nbytes, width, team, part", [
     (64 * KIB, 1, 1, 64 * KIB), (MIB, 4, 1, 64 * KIB), (MIB, 4, 2, 32 * KIB), (1 << 30, 4, 2, 2 * MIB),
     (MIB, 1, 3, 87360), (4 * MIB, 2, 8, 64 * KIB),
@@ -175,7 +181,7 @@ def test_each_task_waits_for_what_went_past_the_caches(operator, shape, argument
     past = program.chosen()[2]
     assert past == (_kernels.isa() == "avx512vbmi" and out.nbytes > 10 * MIB)
     for threads in (1, 2):
-        fences = _kernels.fences_of(program, x, out, b"\0" * 16, threads)
+        fences = _kernels.fences_of(program, x, out, bytes(8 + 64), threads)
         assert fences == (program.tasks(_kernels.last_team_size())[1] if past else 0)
 
 

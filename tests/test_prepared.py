@@ -146,14 +146,22 @@ def call_with_scratch():
     return lambda: run(prepared, x, 1)
 
 
-def long_program(is_prepared, segments, scratch):
+def long_program(is_prepared, segments, scratch, fill=bytes(65)):
     copy = [0, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]  # one byte, from the start of X to that of Y
     program = _kernels.Program(np.array([segments, scratch, *copy * segments], np.int64))
-    x, out, fill = np.zeros(1, np.int8), np.zeros(1, np.int8), bytes(64)
-    prepared = _kernels.PreparedCall(x, out, program, fill, None, 1)
+    x, out = np.zeros(1, np.int8), np.zeros(1, np.int8)
     if is_prepared:
+        prepared = _kernels.PreparedCall(x, out, program, fill, None, 1)
         return lambda: run(prepared, x, 1)
     return lambda: _kernels.run(program, x, out, fill, None, 1)
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_fill_values_have_room_behind_them(is_prepared):
+    """Kernels read them in whole registers."""
+    long_program(is_prepared, 1, 0, bytes(65))()
+    with pytest.raises(ValueError, match="^fill: 64 bytes have no room for 64 behind the values"):
+        long_program(is_prepared, 1, 0, bytes(64))()
 
 
 AXIS = [2, 1, 1, 0, 0, 0]

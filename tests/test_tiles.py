@@ -566,7 +566,7 @@ def run_by_kernels(rng, box, segments, num_threads=1, expected=None):
         wanted[at + start] = np.where(expected[:, 1] > FILL, x[np.maximum(expected[:, 1] - first, 0)],
                                       fill[np.clip(FILL - expected[:, 1], 0, 55)])
         memory = np.full(wanted.size, poison, np.uint8)
-        _kernels.run(program, x, memory[start:], fill.tobytes(), None, num_threads)
+        _kernels.run(program, x, memory[start:], fill.tobytes() + bytes(64), None, num_threads)
         equal(memory, wanted, f"{box} at {start}\n{Plan(segments, 0)}")
 
 

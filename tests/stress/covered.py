@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 # Percent of the lines, of the whole suite, below what README.md beside this file says was measured.
-FLOORS = {"Python": 98.5, "Cython": 96.5}
+FLOORS = {"Python": 99.3, "Cython": 98.5}
 
 
 class File(NamedTuple):

@@ -13,11 +13,12 @@ there is the suite: a process per instruction set collects tests once, runs each
 or in processes that it starts, and forks for every mutant to run those that reach it, quickest first, until one fails,
 crashes or takes too long. What the compiler refuses (constants that have to be constants, types that do not fit) is
 left out and counted. Not among them: data (tables in static arrays), object-like macros, and the headers of other
-machines (`neon.h` on x86-64).
+machines (`neon.h` on x86-64): with `--cross` they are compiled for one of them, and its programs run in qemu.
 
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/tile.h _micro/axis.h
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/avx2.h --programs --jobs 2
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _kernels.pyx --minutes 30 --jobs 2
+    python tests/stress/kernel_mutants.py --dir DIRECTORY --cross aarch64 --files _micro/neon.h --jobs 2
 
 All headers at once take the compiler a minute, in the programs. What is in results.json is not run again, and which
 tests reach what is kept there too: take another directory when tests have changed. Survivors are printed with their
@@ -62,6 +63,8 @@ PROGRAMS = [("boxes 20000 1 portable", False), ("boxes 20000 1 avx2", False), ("
             ("tiles 2000 2 avx2", True), ("tiles 2000 2 avx512vbmi", True), ("numbers 3000 1 portable", False),
             ("numbers 3000 1 avx2", False), ("numbers 3000 1 avx512vbmi", False),
             ("numbers 1000 2 all", True), ("system", False), ("system", True)]  # fmt: skip
+# The same for another machine, by its name.
+CROSS_PROGRAMS = {"aarch64": [("tiles 1000 1 neon", False), ("tiles 3000 2 neon", False)]}
 # What a parser of C takes for types or stray words; blanks do not move what follows.
 ATTRIBUTES = re.compile(rb"\bS2DQ_(?:AVX2|512|STEP|NEON)(?:_INLINE)?\b|\bS2DQ_(?:EVERYWHERE|RESTRICT|THREAD_LOCAL)\b")
 SWAPS = {
@@ -477,7 +480,9 @@ static __attribute__((noinline)) int S2DQ_M(int k)
         # Of shuffles by intrinsics all that `undefined` looks at would take the compiler minutes.
         checks = "bounds" if name in ("boxes", "tiles") else "undefined,float-cast-overflow"
         how = [f"-fsanitize=address,{checks}", "-fno-sanitize-recover=all"] if sanitized else ["-DTRACED"]
-        command = ["gcc", "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
+        if self.cross:  # traces are of loads and stores by x86's instructions
+            how = ["-static"]
+        command = [f"{self.cross}-linux-gnu-gcc" if self.cross else "gcc", "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
                    "-ffp-contract=off", "-fopenmp", "-ftrivial-auto-var-init=pattern",  # what nobody wrote is far off
                    *how, f"tests/{name}.c", "-lm"]  # fmt: skip
         self.compile([*command, "-o", str(program)], dict(os.environ))
