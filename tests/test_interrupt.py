@@ -154,6 +154,43 @@ def test_interrupt_is_answered(isa, threads):
     assert sum(int(ended) == 0 for _, _, ended, _ in lines) >= 10, output
 
 
+def raise_from_a_handler():
+    """For every call, not made before and made before: what is raised while it runs, and how late."""
+    import signal
+    import time
+
+    calls = long_calls()
+    raised = []
+
+    def too_late(*_):
+        raised.append(time.monotonic())
+        raise TimeoutError("too late")
+
+    signal.signal(signal.SIGALRM, too_late)
+    for name, call in calls.items():
+        for _ in range(2):
+            ended = 0
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                while len(raised) == 0:
+                    call(1)
+                    ended += 1
+                answer = "nothing"
+            except BaseException as error:
+                answer = type(error).__name__ + str(error)
+            print(name, answer, time.monotonic() - raised.pop(), ended, sep=": ")
+
+
+def test_what_a_handler_raises_ends_the_call():
+    """Not only KeyboardInterrupt: a deadline, for instance. The call is not begun again."""
+    output = run_child(raise_from_a_handler, helpers=[long_calls], timeout=120)
+    lines = [line.split(": ") for line in output.splitlines()]
+    assert len(lines) == 30
+    assert {answer for _, answer, *_ in lines} == {"TimeoutErrortoo late"}, lines
+    assert all(float(took) < LIMIT * _PATIENCE for *_, took, _ in lines), lines
+    assert sum(int(ended) == 0 for *_, ended in lines) >= 20, lines
+
+
 def interrupt_main_while_another_computes():
     import threading
     import time

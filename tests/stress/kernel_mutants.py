@@ -383,8 +383,9 @@ def woven(raw, spots, number, is_c):
 class Kernels:
     """The package in a directory of its own, its kernels with all mutants in them."""
 
-    def __init__(self, folder, files):
+    def __init__(self, folder, files, cross=""):
         self.folder = Path(folder)
+        self.cross = cross  # the name of another machine
         self.mutants = []  # their numbers are their places
         self.spans = []
         self.lines = {}  # of every file
@@ -531,12 +532,18 @@ static __attribute__((noinline)) int S2DQ_M(int k)
                 lines.add(("_kernels.pyx", int(of[-1])))
             elif in_error:
                 lines.add((found[1].split("s2dq/", 1)[-1], int(found[2])))
-        # An immediate operand that is out of range: the error is in the compiler's header, the call in ours.
-        inlined = r"^In function .*_mm.*\n +inlined from .* at (\S+?):(\d+):\d+[,:]\n(?: +inlined.*\n)*\S+: error"
-        calls = {(found[1].split("s2dq/", 1)[-1], int(found[2])) for found in re.finditer(inlined, said, re.M)}
+        # An immediate operand that is out of range, or of NEON no constant: the error is in the compiler's header, the
+        # call in ours.
+        inlined = r"^In function .(_mm|v).*\n +inlined from .* at (\S+?):(\d+):\d+[,:]\n(?: +inlined.*\n)*\S+: error"
+        calls = {(found[1], found[2].split("s2dq/", 1)[-1], int(found[3])) for found in re.finditer(inlined, said, re.M)}
+
+        def is_blamed(k, file, line):
+            before = self.mutants[k].before
+            return ((file, line) in lines or (before.startswith("_mm") and ("_mm", file, line) in calls)
+                    or (before.isdigit() and ("v", file, line) in calls))
+
         return {k for k, (file, first, last) in enumerate(self.spans)
-                if any((file, line) in lines or (self.mutants[k].before.startswith("_mm") and (file, line) in calls)
-                       for line in range(first, last + 1))}
+                if any(is_blamed(k, file, line) for line in range(first, last + 1))}
 
 
 def mutant_key(mutant):
@@ -553,10 +560,11 @@ def run_programs(kernels, chosen, results, jobs, end, save):
 
     headers = [k for k in chosen if kernels.mutants[k].file.endswith(".h") and not found(k)[0]]
     build = functools.cache(kernels.build_program)
-    for call, sanitized in PROGRAMS if headers else ():
+    emulator = [f"qemu-{kernels.cross}-static"] if kernels.cross else []
+    for call, sanitized in (CROSS_PROGRAMS[kernels.cross] if kernels.cross else PROGRAMS) if headers else ():
         name, *arguments = call.split()
         label = f"{call}{' sanitized' if sanitized else ''}"
-        command = [str(build(name, sanitized)), *arguments, f"{kernels.folder}/tests/recorded_{name}.txt"]
+        command = [*emulator, str(build(name, sanitized)), *arguments, f"{kernels.folder}/tests/recorded_{name}.txt"]
         reached = kernels.folder / f"{name}.reached"
         reached.unlink(missing_ok=True)
         began = time.monotonic()
@@ -728,13 +736,14 @@ def run_session(args):
 
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    every_file = ["_kernels.pyx", *sorted(f"_micro/{path.name}" for path in (ROOT / "s2dq" / "_micro").glob("*.h")
-                                          if path.name not in OTHER_MACHINES)]  # fmt: skip
+    every_file = ["_kernels.pyx", *sorted(f"_micro/{path.name}" for path in (ROOT / "s2dq" / "_micro").glob("*.h"))]
+    ours = [file for file in every_file if Path(file).name not in OTHER_MACHINES]
     parser.add_argument("--dir", type=Path, required=True, help="where to build, and to keep results")
-    parser.add_argument("--files", nargs="+", default=every_file, metavar="FILE", choices=every_file)
+    parser.add_argument("--files", nargs="+", default=ours, metavar="FILE", choices=every_file)
     parser.add_argument("--suites", nargs="+", default=SUITES, metavar="NAME")
     parser.add_argument("--isas", nargs="+", default=["avx512vbmi", "avx2", "portable"])
     parser.add_argument("--programs", action="store_true", help="the programs in C alone")
+    parser.add_argument("--cross", default="", choices=CROSS_PROGRAMS, help="the programs in C alone, of another machine")
     parser.add_argument("--sample", type=int, metavar="N", help="so many of all, by chance")
     parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N",
                         help="of N parts of all the K-th, the same ones on every machine")
@@ -752,7 +761,7 @@ def main():
     if args.session:
         return run_session(args)
     folder = args.dir.resolve()
-    kernels = Kernels(folder / "checkout", args.files)
+    kernels = Kernels(folder / "checkout", args.files, args.cross)
     if args.list:
         for mutant, function in zip(kernels.mutants, kernels.functions):
             if mutant in args.part:
@@ -774,7 +783,7 @@ def main():
 
     run_programs(kernels, chosen, results, args.jobs, end, save)
     save()
-    if args.programs:
+    if args.programs or args.cross:
         return say(kernels, chosen, results)
     kernels.build()
     chosen = [k for k in chosen if k not in kernels.refused]
