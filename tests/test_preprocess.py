@@ -204,6 +204,7 @@ def test_many_threads_share_one(rng):
 
 
 FRAME = np.zeros((4, 4, 3), np.uint8)
+SWAPPED = np.dtype(np.float32).newbyteorder()  # not of this machine
 
 
 @pytest.mark.parametrize(
@@ -264,7 +265,7 @@ def test_bad_keywords(settings, error, words):
     [
         ({}, FRAME.astype(np.int8), None, TypeError, "frames must be uint8 or float32, not int8"),
         ({}, FRAME.astype(np.float64), None, TypeError, "frames must be uint8 or float32, not float64"),
-        ({}, FRAME.astype(">f4"), None, TypeError, "frames must be uint8 or float32, not >f4"),
+        ({}, FRAME.astype(SWAPPED), None, TypeError, "frames must be uint8 or float32, not [<>]f4"),
         ({}, None, None, TypeError, "NoneType"),
         ({}, np.ma.masked_array(FRAME), None, TypeError, "masked"),
         ({}, FRAME[0], None, ValueError, "dimensions"),

@@ -483,7 +483,8 @@ static __attribute__((noinline)) int S2DQ_M(int k)
         how = [f"-fsanitize=address,{checks}", "-fno-sanitize-recover=all"] if sanitized else ["-DTRACED"]
         if self.cross:  # traces are of loads and stores by x86's instructions
             how = ["-static"]
-        command = [f"{self.cross}-linux-gnu-gcc" if self.cross else "gcc", "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
+        compiler = f"{self.cross}-linux-gnu-gcc" if self.cross else "gcc"
+        command = [compiler, "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
                    "-ffp-contract=off", "-fopenmp", "-ftrivial-auto-var-init=pattern",  # what nobody wrote is far off
                    *how, f"tests/{name}.c", "-lm"]  # fmt: skip
         self.compile([*command, "-o", str(program)], dict(os.environ))
@@ -535,7 +536,8 @@ static __attribute__((noinline)) int S2DQ_M(int k)
         # An immediate operand that is out of range, or of NEON no constant: the error is in the compiler's header, the
         # call in ours.
         inlined = r"^In function .(_mm|v).*\n +inlined from .* at (\S+?):(\d+):\d+[,:]\n(?: +inlined.*\n)*\S+: error"
-        calls = {(found[1], found[2].split("s2dq/", 1)[-1], int(found[3])) for found in re.finditer(inlined, said, re.M)}
+        calls = {(found[1], found[2].split("s2dq/", 1)[-1], int(found[3]))
+                 for found in re.finditer(inlined, said, re.M)}
 
         def is_blamed(k, file, line):
             before = self.mutants[k].before
@@ -743,7 +745,8 @@ def parse_args():
     parser.add_argument("--suites", nargs="+", default=SUITES, metavar="NAME")
     parser.add_argument("--isas", nargs="+", default=["avx512vbmi", "avx2", "portable"])
     parser.add_argument("--programs", action="store_true", help="the programs in C alone")
-    parser.add_argument("--cross", default="", choices=CROSS_PROGRAMS, help="the programs in C alone, of another machine")
+    parser.add_argument("--cross", default="", choices=CROSS_PROGRAMS,
+                        help="of another machine, in its programs in C alone")
     parser.add_argument("--sample", type=int, metavar="N", help="so many of all, by chance")
     parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N",
                         help="of N parts of all the K-th, the same ones on every machine")
