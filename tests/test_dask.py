@@ -26,6 +26,13 @@ lazy = pytest.importorskip("s2dq.dask")
 DEADLINE = 120  # seconds; of anything that a cluster is asked for
 
 
+@pytest.fixture(scope="module", autouse=True)
+def environment():
+    """Dask sets OMP_NUM_THREADS, PYTHONHASHSEED and more in this process, for workers to come, and leaves them so."""
+    with mock.patch.dict(os.environ):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def in_this_thread():
     """Unless a test says otherwise."""
@@ -524,8 +531,7 @@ def test_from_one_zarr_store_to_another(tmp_path, rng):
 def cluster_of_two(memory_limit, folder):
     """A client of two worker processes of one thread each."""
     distributed = pytest.importorskip("distributed")
-    # Dask sets OMP_NUM_THREADS=1 and more in this process, for the workers, and leaves it so.
-    with mock.patch.dict(os.environ), dask.config.set({"temporary-directory": str(folder)}):
+    with dask.config.set({"temporary-directory": str(folder)}):
         cluster = distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, memory_limit=memory_limit, silence_logs=50,
             dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
