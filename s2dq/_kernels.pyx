@@ -1113,7 +1113,7 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
 
 cdef int check_slack(Py_ssize_t size) except -1:
     """Refuse fill values with nothing behind them, where kernels read a whole register."""
-    if size <= S2DQ_REGISTER_BYTES:
+    if size < S2DQ_REGISTER_BYTES:
         raise ValueError(f"fill: {size} bytes have no room for {S2DQ_REGISTER_BYTES} behind the values")
     return 0
 

@@ -146,7 +146,7 @@ def call_with_scratch():
     return lambda: run(prepared, x, 1)
 
 
-def long_program(is_prepared, segments, scratch, fill=bytes(65)):
+def long_program(is_prepared, segments, scratch, fill=bytes(64)):
     copy = [0, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]  # one byte, from the start of X to that of Y
     program = _kernels.Program(np.array([segments, scratch, *copy * segments], np.int64))
     x, out = np.zeros(1, np.int8), np.zeros(1, np.int8)
@@ -159,9 +159,9 @@ def long_program(is_prepared, segments, scratch, fill=bytes(65)):
 @pytest.mark.parametrize("is_prepared", [False, True])
 def test_fill_values_have_room_behind_them(is_prepared):
     """Kernels read them in whole registers."""
-    long_program(is_prepared, 1, 0, bytes(65))()
-    with pytest.raises(ValueError, match="^fill: 64 bytes have no room for 64 behind the values"):
-        long_program(is_prepared, 1, 0, bytes(64))()
+    long_program(is_prepared, 1, 0, bytes(64))()
+    with pytest.raises(ValueError, match="^fill: 63 bytes have no room for 64 behind the values"):
+        long_program(is_prepared, 1, 0, bytes(63))()
 
 
 AXIS = [2, 1, 1, 0, 0, 0]
