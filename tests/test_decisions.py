@@ -20,6 +20,7 @@ from drawn_problems import drawn_problem
 from guarded import run_child
 from recorded_plans import MEANS, plan_of, problem_of
 from s2dq import _kernels
+from s2dq.operators import SLACK
 
 FILE = Path(__file__).with_name("decisions.json")
 INDICES = (
@@ -181,7 +182,7 @@ def test_each_task_waits_for_what_went_past_the_caches(operator, shape, argument
     past = program.chosen()[2]
     assert past == (_kernels.isa() == "avx512vbmi" and out.nbytes > 10 * MIB)
     for threads in (1, 2):
-        fences = _kernels.fences_of(program, x, out, bytes(8 + 64), threads)
+        fences = _kernels.fences_of(program, x, out, bytes(8) + SLACK, threads)
         assert fences == (program.tasks(_kernels.last_team_size())[1] if past else 0)
 
 

@@ -32,6 +32,7 @@ from s2dq._tiles import (
     tile_of,
     tile_past,
 )
+from s2dq.operators import SLACK
 from tiles_by_hand import FILL, distinct, map_of_granules, map_of_segments, moved, run_of_tile, turns_of
 
 SINGLE = ((0, 0, 0, 0),)
@@ -566,7 +567,7 @@ def run_by_kernels(rng, box, segments, num_threads=1, expected=None):
         wanted[at + start] = np.where(expected[:, 1] > FILL, x[np.maximum(expected[:, 1] - first, 0)],
                                       fill[np.clip(FILL - expected[:, 1], 0, 55)])
         memory = np.full(wanted.size, poison, np.uint8)
-        _kernels.run(program, x, memory[start:], fill.tobytes() + bytes(64), None, num_threads)
+        _kernels.run(program, x, memory[start:], fill.tobytes() + SLACK, None, num_threads)
         equal(memory, wanted, f"{box} at {start}\n{Plan(segments, 0)}")
 
 

@@ -689,6 +689,13 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     return memcmp(dst, expected, ARENA) == 0;
 }
 
+static enum kind draw_kind(void)
+{
+    if (kernels.network && one_in(4)) return NETWORK;
+    if (kernels.sweep && one_in(6)) return SWEEPS;
+    return one_in(3) ? EDGE : LOOPS;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const names[] = {"tile", "tile at an edge", "sweep", "network"};
@@ -707,9 +714,7 @@ int main(int argc, char **argv)
     for (long k = 0; k < rounds + NEARLY + APART; k++) {
         const long more = k - rounds - NEARLY;
         if (more == 0) kernels = s2dq_kernels_of(isa, 1); /* which make whole lines past the caches alone */
-        const enum kind kind = more >= 0   ? (kernels.network && more % 2 ? NETWORK : LOOPS)
-                               : k >= rounds ? LOOPS : kernels.network && one_in(4) ? NETWORK
-                               : kernels.sweep && one_in(6) ? SWEEPS : one_in(3) ? EDGE : LOOPS;
+        const enum kind kind = k < rounds ? draw_kind() : more >= 0 && kernels.network && more % 2 ? NETWORK : LOOPS;
         if (more >= 0 && kind == NETWORK) draw_astray();
         else if (more >= 0) draw_apart();
         else if (k >= rounds) draw_nearly();
