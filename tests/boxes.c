@@ -348,6 +348,45 @@ static const box_call by_hand[] = {
     {.width = 96, .count = 3, .axes = {{2, 300000, 96}, {1375, 96, 192}, {2, 140000, 270000}}},
     {.width = 128, .count = 2, .axes = {{2, 300000, 128}, {2060, 128, 256}}},
     {.width = 129, .count = 2, .axes = {{2, 300000, 129}, {2060, 129, 258}}},
+    /* Runs as long as a loop of their own is worth, and memcpy: a few bytes further in their page than the source, too
+     * far for that, and elsewhere. */
+    {.width = 2048, .count = 1, .axes = {{3, 2060, 2049}}},
+    {.width = 2049, .count = 1, .axes = {{3, 2060, 2050}}},
+    {.width = 16384, .count = 1, .axes = {{2, 16384, 16700}}},
+    {.width = 16385, .count = 1, .axes = {{2, 16385, 16700}}},
+    {.width = 20000, .count = 1, .axes = {{2, 20001, 20000}}},
+    {.width = 20000, .count = 1, .axes = {{2, 20127, 20000}}},
+    {.width = 20000, .count = 1, .axes = {{2, 20128, 20000}}},
+    {.width = 5000, .count = 1, .axes = {{2, 5064, 5000}}},
+    /* Rows, and columns, of 8 to 15 bytes, which several loops make. */
+    {.width = 1, .count = 3, .axes = {{3, 64, 1}, {3, 300, 3}, {64, 1, 9}}},
+    {.width = 1, .count = 3, .axes = {{3, 64, 1}, {5, 300, 3}, {16, 1, 15}}},
+    {.width = 1, .count = 3, .axes = {{7, 64, 1}, {1, 0, 7}, {16, 1, 7}}},
+    {.width = 1, .count = 3, .axes = {{64, 9, 1}, {3, 1, 70}, {3, 3, 250}}},
+    {.width = 1, .count = 3, .axes = {{16, 15, 1}, {3, 1, 20}, {5, 3, 70}}},
+    {.width = 1, .count = 3, .axes = {{15, 9, 1}, {3, 1, 20}, {3, 3, 70}}},
+    {.width = 2, .count = 3, .axes = {{5, 40, 2}, {1, 0, 10}, {17, 2, 10}}},
+    {.width = 2, .count = 3, .axes = {{17, 10, 2}, {5, 2, 40}, {2, 400, 300}}},
+    {.width = 4, .count = 3, .axes = {{3, 40, 4}, {1, 0, 12}, {9, 4, 12}}},
+    /* Fillings of less than a vector, of one, and of more, in loops around them. */
+    {.width = 1, .count = 3, .axes = {{3, 0, 2}, {5, 0, 7}, {70, 0, 40}}},
+    {.width = 1, .count = 4, .axes = {{5, 0, 1}, {3, 0, 9}, {2, 0, 31}, {40, 0, 70}}},
+    {.width = 1, .count = 4, .axes = {{31, 0, 1}, {3, 0, 33}, {2, 0, 110}, {4, 0, 300}}},
+    {.width = 1, .count = 4, .axes = {{32, 0, 1}, {3, 0, 33}, {2, 0, 110}, {4, 0, 300}}},
+    {.width = 4, .count = 4, .axes = {{10, 0, 4}, {3, 0, 50}, {5, 0, 200}, {2, 0, 1100}}},
+    /* Short loops of small granules: listed or not, by how many there are of two, and in all, and how wide they are. */
+    {.width = 1, .count = 3, .axes = {{2, 7, 3}, {2, 31, 11}, {64, 90, 25}}},
+    {.width = 1, .count = 3, .axes = {{2, 7, 3}, {2, 31, 11}, {63, 90, 25}}},
+    {.width = 2, .count = 3, .axes = {{4, 7, 3}, {4, 50, 15}, {20, 190, 70}}},
+    {.width = 2, .count = 3, .axes = {{17, 7, 3}, {1, 0, 15}, {20, 190, 70}}},
+    {.width = 3, .count = 3, .axes = {{3, 7, 5}, {6, 50, 17}, {20, 390, 120}}},
+    {.width = 3, .count = 4, .axes = {{2, 7, 5}, {2, 50, 17}, {16, 90, 40}, {5, 1700, 700}}},
+    {.width = 4, .count = 4, .axes = {{2, 9, 5}, {2, 50, 17}, {17, 90, 40}, {5, 1700, 700}}},
+    {.width = 5, .count = 4, .axes = {{2, 9, 7}, {3, 50, 17}, {6, 190, 60}, {9, 1700, 400}}},
+    {.width = 8, .count = 3, .axes = {{2, 19, 9}, {3, 50, 27}, {60, 190, 90}}},
+    {.width = 11, .count = 3, .axes = {{2, 19, 13}, {3, 50, 37}, {60, 190, 120}}},
+    {.width = 16, .count = 3, .axes = {{2, 29, 18}, {3, 70, 40}, {60, 290, 130}}},
+    {.width = 17, .count = 3, .axes = {{2, 29, 18}, {3, 70, 40}, {60, 290, 130}}},
 };
 
 /* The next of them, over and over; its arrays lie elsewhere each time. */

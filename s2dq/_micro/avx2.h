@@ -10,6 +10,7 @@
  * transpose   more streams: 16 or 32 rows by 16 bytes through an unpack network, through a scratch where lines collide
  * scattered   the same where several loops make the rows or the columns
  * halfway     two of these after each other, through a scratch
+ * listed      small granules in short loops, from a table of where they are
  * granules    all else: load and store, one granule after the other
  *
  * Vectors run past the end of a row only where the bytes behind it belong to the box and are written later by the same
@@ -43,6 +44,8 @@
 #define S2DQ_AVX2_LOADED(value) (void)0
 #endif
 
+#define S2DQ_AVX2_RUN 2048   /* bytes of a granule from which its loop is worth a call */
+#define S2DQ_AVX2_LONG 16384 /* and from which memcpy knows better */
 #define S2DQ_AVX2_NEAR 4096 /* bytes between two granules that cannot have an unmapped page between them */
 
 /* ------------------------------------------------------------------------------------------------ registers */
@@ -1068,9 +1071,12 @@ S2DQ_AVX2_INLINE void s2dq_avx2_tile_at(uint8_t *dst, const uint8_t *src, const 
         s2dq_avx2_square(v, w);
     } else {
         S2DQ_UNROLL
-        for (int i = 0; i < square; i++)
-            v[i] = row_bytes == 32 ? s2dq_avx2_load_pair(src + row_at[i], src + row_at[i + square])
-                                   : s2dq_avx2_load(src + row_at[i], 16);
+        for (int i = 0; i < square; i++) {
+            if (row_bytes == 32)
+                v[i] = s2dq_avx2_load_pair(src + row_at[i], src + row_at[i + square]);
+            else
+                v[i] = i < row_bytes / w ? s2dq_avx2_load(src + row_at[i], column_bytes) : _mm256_setzero_si256();
+        }
         s2dq_avx2_weave(v, square, w);
     }
     S2DQ_UNROLL
@@ -1102,8 +1108,10 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_plane(uint8_t *dst, const uint8_t *src, cons
     S2DQ_AVX2 static void s2dq_avx2_plane_x##W(uint8_t *dst, const uint8_t *src, const s2dq_avx2_plane *p)        \
     {                                                                                                             \
         if (W >= 4 && p->rows * W >= 32 && p->columns * W >= 32) s2dq_avx2_run_plane(dst, src, p, W, 32, 32);     \
+        else if (p->columns * W < 16) s2dq_avx2_run_plane(dst, src, p, W, 16, 8);                                 \
         else if (p->rows * W >= 32) s2dq_avx2_run_plane(dst, src, p, W, 32, 16);                                  \
-        else s2dq_avx2_run_plane(dst, src, p, W, 16, 16);                                                         \
+        else if (p->rows * W >= 16) s2dq_avx2_run_plane(dst, src, p, W, 16, 16);                                  \
+        else s2dq_avx2_run_plane(dst, src, p, W, 8, 16);                                                          \
     }
 
 S2DQ_AVX2_PLANES(1)
@@ -1111,7 +1119,7 @@ S2DQ_AVX2_PLANES(2)
 S2DQ_AVX2_PLANES(4)
 S2DQ_AVX2_PLANES(8)
 
-/* Requires at least 16 bytes in both directions. */
+/* Requires at least 8 bytes in one direction and 16 in the other. */
 static void s2dq_avx2_scattered(uint8_t *dst, const uint8_t *src, const s2dq_avx2_plane *p, int64_t w)
 {
     switch (w) {
@@ -1139,11 +1147,27 @@ S2DQ_AVX2 static void s2dq_avx2_transpose(uint8_t *dst, const uint8_t *src, s2dq
     }
 }
 
+/* A run of at least 64 bytes, by stores of whole vectors at their own addresses. */
+S2DQ_AVX2 static void s2dq_avx2_copy_run(uint8_t *dst, const uint8_t *src, int64_t bytes)
+{
+    int64_t i = 32 - (int64_t)((uintptr_t)dst % 32);
+    s2dq_avx2_store(dst, s2dq_avx2_load(src, 32), 32);
+    for (; i < bytes - 128; i += 128) {
+        S2DQ_UNROLL
+        for (int k = 0; k < 128; k += 32) s2dq_avx2_store(dst + i + k, s2dq_avx2_load(src + i + k, 32), 32);
+    }
+    for (; i < bytes - 32; i += 32) s2dq_avx2_store(dst + i, s2dq_avx2_load(src + i, 32), 32);
+    s2dq_avx2_store(dst + bytes - 32, s2dq_avx2_load(src + bytes - 32, 32), 32);
+}
+
 /* One granule. `width` is a constant or a large number, and not 5 to 7. */
 S2DQ_AVX2_INLINE void s2dq_avx2_granule(uint8_t *dst, const uint8_t *src, int64_t width)
 {
-    if (width > 2048) {
-        memcpy(dst, src, (size_t)width);
+    if (width > S2DQ_AVX2_RUN) {
+        if (width > S2DQ_AVX2_LONG && !s2dq_just_behind(dst, src))
+            memcpy(dst, src, (size_t)width);
+        else
+            s2dq_avx2_copy_run(dst, src, width);
     } else if (width >= 32) {
         const __m256i last = s2dq_avx2_load(src + width - 32, 32);
         for (int64_t i = 0; i < width - 32; i += 32) s2dq_avx2_store(dst + i, s2dq_avx2_load(src + i, 32), 32);
@@ -1354,21 +1378,60 @@ S2DQ_AVX2 static void s2dq_avx2_dense(uint8_t *dst, const uint8_t *src, s2dq_axi
     }
 }
 
-/* The granule at `src` repeated over a dense run of `bytes`. Requires width 1, 2, 4, 8, 16 or 32. */
-S2DQ_AVX2 static void s2dq_avx2_fill(uint8_t *dst, const uint8_t *src, int64_t bytes, int64_t width, s2dq_axis rows)
+/* Rows of `bytes` bytes, 32 or more, that repeat a pattern of 32. */
+S2DQ_AVX2 static void s2dq_avx2_fill(uint8_t *dst, const uint8_t *pattern, int64_t bytes, s2dq_axis outer,
+                                     s2dq_axis inner)
 {
-    uint8_t pattern[32];
-    for (int64_t i = 0; i < 32; i += width) memcpy(pattern + i, src, (size_t)width);
     const __m256i v = s2dq_avx2_load(pattern, 32);
-    if (bytes >= 32) {
-        for (int64_t r = 0; r < rows.extent; r++, dst += rows.dst) {
-            for (int64_t i = 0; i <= bytes - 32; i += 32) s2dq_avx2_store(dst + i, v, 32);
-            s2dq_avx2_store(dst + bytes - 32, v, 32);
+    for (int64_t j = 0; j < outer.extent; j++, dst += outer.dst) {
+        uint8_t *row = dst;
+        for (int64_t r = 0; r < inner.extent; r++, row += inner.dst) {
+            for (int64_t i = 0; i <= bytes - 32; i += 32) s2dq_avx2_store(row + i, v, 32);
+            s2dq_avx2_store(row + bytes - 32, v, 32);
         }
-        return;
     }
-    rows.src = 0;
-    s2dq_avx2_granules(dst, pattern, s2dq_once, rows, bytes);
+}
+
+#define S2DQ_AVX2_LISTED 64 /* granules of which a table holds where they are */
+#define S2DQ_AVX2_FEW 16    /* so many of two loops are soon done: a call, and turns that end before they are foreseen */
+
+/* Where the granules of several short loops are, on both sides. */
+typedef struct {
+    int64_t count, from[S2DQ_AVX2_LISTED], to[S2DQ_AVX2_LISTED];
+} s2dq_avx2_list;
+
+#define S2DQ_AVX2_EACH(MOVE)                                                                                  \
+    for (int64_t i = 0; i < rows.extent; i++, dst += rows.dst, src += rows.src)                               \
+        for (int64_t k = 0; k < count; k++) {                                                                 \
+            uint8_t *const d = dst + list->to[k];                                                             \
+            const uint8_t *const s = src + list->from[k];                                                     \
+            MOVE;                                                                                             \
+        }
+/* Two moves of WIDE bytes that overlap. */
+#define S2DQ_AVX2_ENDS(WIDE)                                                                                  \
+    const __m256i last = s2dq_avx2_load(s + width - WIDE, WIDE);                                              \
+    s2dq_avx2_store(d, s2dq_avx2_load(s, WIDE), WIDE);                                                        \
+    s2dq_avx2_store(d + width - WIDE, last, WIDE)
+
+/* The granules of a list, of up to 16 bytes, in each of the rows. */
+S2DQ_AVX2 static void s2dq_avx2_listed(uint8_t *dst, const uint8_t *src, const s2dq_avx2_list *list, s2dq_axis rows,
+                                       int64_t width)
+{
+    const int64_t count = list->count;
+    switch (width) {
+    case 1: S2DQ_AVX2_EACH(s2dq_avx2_granule(d, s, 1)) return;
+    case 2: S2DQ_AVX2_EACH(s2dq_avx2_granule(d, s, 2)) return;
+    case 3: S2DQ_AVX2_EACH(s2dq_avx2_granule(d, s, 3)) return;
+    case 4: S2DQ_AVX2_EACH(s2dq_avx2_granule(d, s, 4)) return;
+    case 8: S2DQ_AVX2_EACH(s2dq_avx2_granule(d, s, 8)) return;
+    case 16: S2DQ_AVX2_EACH(s2dq_avx2_granule(d, s, 16)) return;
+    default: break;
+    }
+    if (width < 8) {
+        S2DQ_AVX2_EACH(S2DQ_AVX2_ENDS(4))
+    } else {
+        S2DQ_AVX2_EACH(S2DQ_AVX2_ENDS(8))
+    }
 }
 
 /* ------------------------------------------------------------------------------------------- choice of a kernel */
@@ -1628,7 +1691,8 @@ static bool s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq
         s2dq_drop(&box, a);
         a = 0;
     }
-    if (loops[0] + loops[1] < 3 || plane.rows * w < 16 || plane.columns * w < 16) return false;
+    const int64_t high = plane.rows * w, wide = plane.columns * w;
+    if (loops[0] + loops[1] < 3 || s2dq_min(high, wide) < 8 || (high < 16 && wide < 16)) return false;
     plane.lines = s2dq_avx2_crowded(plane.row_at, plane.rows);
     s2dq_order(&box, plane.rows * plane.columns * w);
     s2dq_start(&at, &box, 0);
@@ -1662,23 +1726,30 @@ static bool s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq
     return true;
 }
 
+static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *box);
+
 static bool s2dq_avx2_try_fill(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
     const int64_t w = whole->width;
+    uint8_t pattern[32];
     s2dq_box box;
     s2dq_position at;
-    int64_t bytes = w;
     s2dq_assign(&box, whole);
     for (int a = 0; a < box.count; a++)
         if (box.axes[a].src) return false;
     if ((w & (w - 1)) || w > 32) return false;
     if (box.axes[0].dst == w) {
-        bytes *= box.axes[0].extent;
+        box.width *= box.axes[0].extent;
         s2dq_drop(&box, 0);
     }
-    s2dq_start(&at, &box, 1);
-    do s2dq_avx2_fill(dst + at.dst, src, bytes, w, s2dq_axis_at(&box, 0));
-    while (s2dq_next(&at, &box, 1));
+    for (int64_t i = 0; i < 32; i += w) memcpy(pattern + i, src, (size_t)w);
+    if (box.width < 32) {
+        s2dq_avx2_run_granules(dst, pattern, &box);
+        return true;
+    }
+    s2dq_start(&at, &box, 2);
+    do s2dq_avx2_fill(dst + at.dst, pattern, box.width, s2dq_axis_at(&box, 1), s2dq_axis_at(&box, 0));
+    while (s2dq_next(&at, &box, 2));
     return true;
 }
 
@@ -1700,11 +1771,35 @@ static bool s2dq_avx2_try_dense(uint8_t *dst, const uint8_t *src, const s2dq_box
     return true;
 }
 
+/* Short loops of small granules around which there are more, in which it pays to look for where these are. */
+static bool s2dq_avx2_try_listed(uint8_t *dst, const uint8_t *src, const s2dq_box *box)
+{
+    s2dq_avx2_list list;
+    s2dq_position at;
+    int64_t all = 1;
+    int loops = 0;
+    if (box->width > 16 || box->count < 3 || box->axes[0].extent * box->axes[1].extent > S2DQ_AVX2_FEW) return false;
+    for (int a = 0; a < box->count; a++) all *= box->axes[a].extent;
+    if (all < 4 * S2DQ_AVX2_LISTED) return false;
+    list.from[0] = list.to[0] = 0;
+    for (list.count = 1; loops < box->count - 1; loops++) {
+        const s2dq_axis axis = box->axes[loops];
+        if (list.count * axis.extent > S2DQ_AVX2_LISTED) break;
+        s2dq_avx2_places(list.to, list.count, axis.extent, axis.dst);
+        list.count = s2dq_avx2_places(list.from, list.count, axis.extent, axis.src);
+    }
+    s2dq_start(&at, box, loops + 1);
+    do s2dq_avx2_listed(dst + at.dst, src + at.src, &list, s2dq_axis_at(box, loops), box->width);
+    while (s2dq_next(&at, box, loops + 1));
+    return true;
+}
+
 static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *box)
 {
     s2dq_position at;
     s2dq_order(box, box->width);
     if (s2dq_avx2_try_dense(dst, src, box)) return;
+    if (s2dq_avx2_try_listed(dst, src, box)) return;
     int64_t bytes = box->width;
     for (int a = 0; a < box->count; a++) bytes *= box->axes[a].extent;
     const bool far = bytes >= S2DQ_AVX2_FAR && box->width >= 32 && box->width <= 128;

@@ -673,7 +673,7 @@ S2DQ_512 static void s2dq_512_copy_any(uint8_t *dst, const uint8_t *src, const s
     } else if (started < 0 && width <= S2DQ_512_NARROW) {
         s2dq_avx2_copy(dst, src, axes, count, width);
     } else if (count == 0) {
-        if (width >= S2DQ_512_LONG)
+        if (width >= S2DQ_512_LONG && !s2dq_just_behind(dst, src))
             memcpy(dst, src, (size_t)width);
         else
             s2dq_512_copy_run(dst, src, width);
