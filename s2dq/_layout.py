@@ -6,6 +6,8 @@ in the word).
 Nothing here knows arrays, only names and Python integers.
 """
 
+from collections.abc import Iterator
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -78,6 +80,36 @@ def tensor_shape(layout: Layout, batch: int, extents: dict[str, int], channels: 
     """Shape of a tensor of `layout`; `lanes` counts only when the layout is packed."""
     sizes = {"n": batch, "c": channels, "cb": words(channels, lanes) if lanes else 0, "v": lanes, **extents}
     return tuple(sizes[axis] for axis in layout.axes)
+
+
+def parts(shape: tuple[int, ...], most: int) -> Iterator[tuple[int | slice, ...]]:
+    """Indices of parts of at most so many elements that make an array of this shape: between them, signals count."""
+    if 0 in shape:
+        return
+    inner, axis = 1, len(shape)
+    while axis and inner * shape[axis - 1] <= most:
+        axis -= 1
+        inner *= shape[axis]
+    if not axis:
+        yield ()
+        return
+    count = max(most // inner, 1)
+    for outer in product(*map(range, shape[: axis - 1])):
+        for start in range(0, shape[axis - 1], count):
+            yield *outer, slice(start, start + count)
+
+
+def loops_of(shape: tuple[int, ...], steps: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Extents and steps of an array with elements, outermost first; axes that continue each other are one."""
+    loops: list[tuple[int, int]] = []
+    for extent, step in zip(shape, steps):
+        if extent == 1:
+            continue
+        if loops and loops[-1][1] == extent * step:
+            loops[-1] = loops[-1][0] * extent, step
+        else:
+            loops.append((extent, step))
+    return tuple(loops)
 
 
 def contiguous_steps(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

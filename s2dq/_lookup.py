@@ -54,9 +54,11 @@ def _best(table_bytes: bytes) -> Lookup:
     flat = np.frombuffer(table_bytes, np.uint8)
     tables = flat.reshape(-1, 256)
     no_lines = np.zeros((len(tables), 4), np.int64)
-    flips = np.unique(tables ^ _LEVELS.astype(np.uint8))
-    if len(flips) == 1:
-        return Lookup("flip", flat, no_lines, 0, int(flips[0]))
+    # Not np.unique: its C++ waits for the GIL where no exception may pass, so that a thread which the interpreter ends
+    # there ends the process.
+    flips = tables ^ _LEVELS.astype(np.uint8)
+    if (flips == flips[0, 0]).all():
+        return Lookup("flip", flat, no_lines, 0, int(flips[0, 0]))
     for first, flip in product((0, 128), repeat=2):  # the order of values without a sign, and of those with one
         lines = lines_of([table[_LEVELS ^ first] ^ np.uint8(flip) for table in tables])
         if lines:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2dq import _kernels
-from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps
+from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, parts
 from s2dq._plan import Means, plan_batch, plan_depth
 from s2dq._typing import Blocks, Integers, Pairs, Scalar, Viewable
 from s2dq._validate import UNMADE, Call, batch_call, check_elements, depth_call, pack_call, unpack_call
@@ -82,7 +82,10 @@ class Operation:
     def execute(self, call: AnyCall, pads: bytes | None = None) -> tuple[_kernels.Program | None, bytes]:
         """Move what `check` found to be right; `pads` are the pad elements, where the problem wants more than one."""
         if call.x.dtype.hasobject:
-            _run_references(call)
+            try:
+                _run_references(call)
+            except MemoryError as error:
+                raise no_memory(self.name, "x", call.x) from error
         elif call.x.dtype.itemsize:
             program = program_of(call.problem)
             fill = _fill(call, pads)
@@ -106,6 +109,12 @@ class Operation:
         call = self.check(x, out, num_threads, arguments)
         program, fill = self.execute(call)
         return call.result, call.x, call.out, program, fill, None
+
+
+def no_memory(name: str, argument: str, x: np.ndarray) -> MemoryError:
+    """What is raised where there is none for what a call keeps besides its arguments and its result."""
+    text = f"{name}: no memory to work with, besides {argument} and the result"
+    return MemoryError(f"{text} ({argument}.shape={x.shape}, {argument}.dtype={x.dtype})")
 
 
 def _fill(call: AnyCall, pads: bytes | None = None) -> bytes:
@@ -135,6 +144,9 @@ def _memo(check: Callable[..., AnyCall], name: str, *head: bool) -> _kernels.Mem
     return Operation(check, name, *head).memo
 
 
+_REFERENCES = 1 << 20  # elements that NumPy fetches before signals are looked at again
+
+
 def _run_references(call: AnyCall) -> None:
     """Elements that hold references: move their positions, then let NumPy fetch them and keep the counts."""
     lane, pad = np.int64(-1), np.int64(-2)
@@ -143,10 +155,13 @@ def _run_references(call: AnyCall) -> None:
     moved = np.empty(problem.dst_shape, np.int64)
     fill = lane.tobytes() + pad.tobytes() + SLACK
     _kernels.run(program_of(problem), positions, moved, fill, None, call.num_threads)
-    inside = moved >= 0
-    call.out[inside] = call.x.reshape(-1)[moved[inside]]
-    call.out[moved == lane] = call.lane
-    call.out[moved == pad] = call.pad
+    elements = call.x.reshape(-1)
+    for part in parts(moved.shape, _REFERENCES):
+        out, places = call.out[part], moved[part]
+        inside = places >= 0
+        out[inside] = elements[places[inside]]
+        out[places == lane] = call.lane
+        out[places == pad] = call.pad
 
 
 _space_to_depth = _memo(depth_call, "space_to_depth", True)

@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2dq import _kernels
-from s2dq._layout import LAYOUTS, BatchProblem, DepthProblem, contiguous_steps, deep_digits, spatial_word, words
+from s2dq._layout import (
+    BatchProblem,
+    DepthProblem,
+    channels_first,
+    deep_digits,
+    loops_of,
+    parts,
+    spatial_word,
+    words,
+)
 from s2dq._lookup import Lookup, lookup_of
 from s2dq._typing import Array, Blocks, DTypeLike, Reals, Viewable
 from s2dq._validate import (
@@ -25,7 +34,7 @@ from s2dq._validate import (
     requantize_call,
     tensor_parts,
 )
-from s2dq.operators import SLACK, Operation, program_of
+from s2dq.operators import SLACK, Operation, no_memory, program_of
 
 __all__ = ["QuantizedTensor", "dequantize", "quantize", "requantize"]
 
@@ -238,7 +247,10 @@ class QuantizedTensor:
             parameters, padding = _followed_batch(self, operation.name, call.problem)
         pads = None
         if operation.pads and arguments[-1] is None:
-            call, pads = _with_padding(call, padding)
+            try:
+                call, pads = _with_padding(call, padding)
+            except MemoryError as error:
+                raise no_memory(operation.name, "x", call.x) from error
         operation.execute(call, pads)
         return made_of(call.result, parameters, keep=out is not None)
 
@@ -331,8 +343,11 @@ def quantize(
                      [2, 8]], dtype=uint8, scale=[0.5  , 0.125], zero_point=[0, 0], axis=1)
     """
     call = quantize_call("quantize", x, scale, zero_point, dtype, axis, out, num_threads)
-    along = _along(call.x.shape, call.parameters)
-    _kernels.convert(call.x, call.out, None, _spread(call.parameters, along), along[:3], call.num_threads)
+    try:
+        along = _along(call.x.shape, call.parameters)
+        _kernels.convert(call.x, call.out, None, _spread(call.parameters, along), along[:3], call.num_threads)
+    except MemoryError as error:
+        raise no_memory("quantize", "x", call.x) from error
     return made_of(call.result, call.parameters, keep=out is not None)
 
 
@@ -400,8 +415,11 @@ def dequantize(
     array([-1.       ,  0.       ,  0.9921875], dtype=float32)
     """
     call = dequantize_call("dequantize", QuantizedTensor, q, out, num_threads)
-    along = _along(q.shape, q)
-    _kernels.convert(call.x, call.out, _spread(q, along), None, along[:3], call.num_threads)
+    try:
+        along = _along(q.shape, q)
+        _kernels.convert(call.x, call.out, _spread(q, along), None, along[:3], call.num_threads)
+    except MemoryError as error:
+        raise no_memory("dequantize", "q", call.x) from error
     return call.result
 
 
@@ -473,16 +491,44 @@ def requantize(
         for pair in (q, call.parameters)
     )
     bytes_to_bytes = call.x.itemsize == call.out.itemsize == 1
-    if bytes_to_bytes and call.x.size >= 256 * prod(shape) > 0 and _shared_by(q.shape, source) >= _TABLE_RUN:
-        _look_up(call.x, call.out, source, target, call.num_threads)
-    else:
-        along = _along(q.shape, source)
-        spread = _spread(source, along), _spread(target, along)
-        _kernels.convert(call.x, call.out, *spread, along[:3], call.num_threads)
+    try:
+        planes = None
+        if bytes_to_bytes and call.x.size >= 256 * prod(shape) > 0 and _shared_by(q.shape, source) >= _TABLE_RUN:
+            planes = _planes(call.x, source)
+        if planes:
+            _look_up(call.x, call.out, source, target, planes, call.num_threads)
+        else:
+            along = _along(q.shape, source)
+            spread = _spread(source, along), _spread(target, along)
+            _kernels.convert(call.x, call.out, *spread, along[:3], call.num_threads)
+    except MemoryError as error:
+        raise no_memory("requantize", "q", call.x) from error
     return made_of(call.result, call.parameters, keep=out is not None)
 
 
-def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Parameters, num_threads: int) -> None:
+_ONCE = ((1, 0),)
+
+
+def _planes(x: np.ndarray, source: Parameters) -> tuple[tuple[int, int], ...] | None:
+    """Extents and steps of `x` as a batch of planes, one for each table, and what is in these. None where several loops
+    make the batch."""
+    at = source.axis if source.axis is not None and source.scale.size > 1 else None
+    if at is None:
+        batch, planes, inside = (), _ONCE, loops_of(x.shape, x.strides)
+    else:
+        batch, planes = loops_of(x.shape[:at], x.strides[:at]), ((x.shape[at], x.strides[at]),)
+        inside = loops_of(x.shape[at + 1 :], x.strides[at + 1 :])
+    return None if len(batch) > 1 else (batch or _ONCE) + planes + _ONCE * (2 - len(inside)) + inside
+
+
+def _look_up(
+    x: np.ndarray,
+    out: np.ndarray,
+    source: Parameters,
+    target: Parameters,
+    planes: tuple[tuple[int, int], ...],
+    num_threads: int,
+) -> None:
     """Requantize bytes by tables: a change of layout that changes no layout, with one table or one a plane."""
     count = source.scale.size
     levels = np.broadcast_to(np.arange(256, dtype=np.uint8).view(x.dtype), (count, 256))
@@ -494,14 +540,13 @@ def _look_up(x: np.ndarray, out: np.ndarray, source: Parameters, target: Paramet
         lookup = lookup_of(table_bytes)
     else:
         lookup = Lookup("table", table_bytes, np.zeros((count, 4), np.int64), 0, 0)
-    plane = _shared_by(x.shape, source)
-    layout, batch, extents = LAYOUTS["NCHW"], x.size // (count * plane), (1, plane)
-    shape = (batch, count, *extents)
-    x = np.ascontiguousarray(x)
+    shape, steps = zip(*planes)
+    extents = shape[2:]
+    layout = channels_first(len(extents))
     problem = DepthProblem(
-        to_depth=True, source=layout, target=layout, mode="DCR", steps=contiguous_steps(shape, 1), itemsize=1,
-        batch=batch, blocks=extents, block=(1, 1), lo=(0, 0), space=extents, channels=count, src_lanes=0,
-        dst_lanes=0, dst_shape=shape, tables=count, lookup=lookup.kind,
+        to_depth=True, source=layout, target=layout, mode="DCR", steps=steps, itemsize=1, batch=shape[0],
+        blocks=extents, block=(1,) * len(extents), lo=(0,) * len(extents), space=extents, channels=shape[1],
+        src_lanes=0, dst_lanes=0, dst_shape=shape, tables=count, lookup=lookup.kind,
     )  # fmt: skip
     program, fill = program_of(problem), bytes(2) + SLACK
     _kernels.run(program, x, out, fill, _kernels.Lookups(program, fill, *lookup), num_threads)
@@ -699,6 +744,9 @@ def _with_padding(call: Call[Any], padding: _Padding) -> tuple[Call[Any], bytes 
     return _padded_first(call, zero_points, *padding.axes), None
 
 
+_PADDED = 1 << 20  # elements that NumPy moves before signals are looked at again
+
+
 def _padded_first(call: Call[DepthProblem], zero_points: np.ndarray, axis: int) -> Call[DepthProblem]:
     """The call on an array that has its padding already, with a zero point for each index of another axis."""
     p = call.problem
@@ -707,8 +755,10 @@ def _padded_first(call: Call[DepthProblem], zero_points: np.ndarray, axis: int) 
         at = p.source.axes.index(name)
         shape[at], inside[at] = b * count, slice(lo, lo + extent)
     padded = np.empty(shape, call.x.dtype)
-    padded[...] = zero_points.reshape([-1 if k == axis else 1 for k in range(len(shape))])
-    padded[tuple(inside)] = call.x
+    around = np.broadcast_to(zero_points.reshape([-1 if k == axis else 1 for k in range(len(shape))]), shape)
+    for target, source in ((padded, around), (padded[tuple(inside)], call.x)):
+        for part in parts(target.shape, _PADDED):
+            target[part] = source[part]
     space = tuple(b * count for b, count in zip(p.block, p.blocks))
     problem = p._replace(steps=padded.strides, lo=(0,) * len(space), space=space)
     return call._replace(x=padded, problem=problem)

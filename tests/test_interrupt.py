@@ -46,6 +46,7 @@ def long_calls():
     post = s2dq.Postprocessor(scale=1 / 64, zero_point=-3, mean=0.4, std=0.3, block_size=2)
     q = s2dq.QuantizedTensor(view(x, np.int8, 2**26, 64), scales, np.arange(64), axis=1)
     turned = x.reshape(2048, 2048, 4, 256).transpose(3, 2, 1, 0)  # its bytes lie a MiB apart
+    lines = s2dq.QuantizedTensor(turned[:32], np.linspace(0.01, 2, 2048), np.arange(2048) % 99, axis=2)
     shuffled = view(x, ">f8", 2**15, 2**14).T
     small = s2dq.QuantizedTensor(view(x, np.int8, 2**24, 64), scales, np.arange(64), axis=1)
     return {
@@ -70,6 +71,11 @@ def long_calls():
         "quantize turned": lambda n: s2dq.quantize(shuffled, 0.1, 3, "int16", out=view(target, np.int16, 2**14, 2**15),
                                                    num_threads=n),
         "dequantize": lambda n: s2dq.dequantize(small, out=view(target, np.float32, 2**24, 64), num_threads=n),
+        "requantize turned": lambda n: s2dq.requantize(
+            s2dq.QuantizedTensor(turned, 0.2, 3), 0.3, 1, out=out.reshape(turned.shape), num_threads=n),
+        # Zero points along an axis: padded before it is moved.
+        "s2d padded": lambda n: s2dq.space_to_depth(
+            lines, (1, 2), "NCHW", paddings=[[0, 0], [2, 2]], num_threads=n),
         "requantize": lambda n: s2dq.requantize(q, 0.3, 1, out=view(out, np.int8, 2**26, 64), num_threads=n),
         "preprocess": lambda n: pre(frames, out.reshape(1024, 512, 512, 16)),
         "preprocess floats": lambda n: rgb(levels[..., :3], view(target, np.float32, 256, 3, 1024, 1024)),
@@ -91,7 +97,8 @@ def right_answers():
 
 
 def interrupter():
-    """A process that sends this one SIGINT a moment after it is asked to. Returns how to ask, and when it was sent."""
+    """A process that sends this one SIGINT so many hundredths of a second after it is asked to. Returns how to ask, and
+    when it was sent."""
     import os
     import signal
     import struct
@@ -105,14 +112,14 @@ def interrupter():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.close(ask)
         os.close(told)
-        while os.read(asked, 1):
-            time.sleep(0.05)
+        while moment := os.read(asked, 1):
+            time.sleep(moment[0] / 100)
             os.write(tell, struct.pack("d", time.monotonic()))
             os.kill(pid, signal.SIGINT)
         os._exit(0)
     os.close(asked)
     os.close(tell)
-    return lambda: os.write(ask, b"!"), lambda: struct.unpack("d", os.read(told, 8))[0]
+    return lambda moment=5: os.write(ask, bytes([moment])), lambda: struct.unpack("d", os.read(told, 8))[0]
 
 
 def interrupt_all(threads):
@@ -128,7 +135,7 @@ def interrupt_all(threads):
     for name, call in long_calls().items():
         ended = 0
         try:
-            ask()
+            ask(150 if name == "s2d padded" else 5)  # not while the padding is written, which takes a second
             while True:
                 call(threads)
                 ended += 1
@@ -146,7 +153,7 @@ def test_interrupt_is_answered(isa, threads):
     helpers = (long_calls, right_answers, interrupter)
     output = run_child(interrupt_all, threads, helpers=helpers, timeout=120, env={"S2DQ_ISA": isa})
     lines = [line.split(": ") for line in output.splitlines()]
-    assert len(lines) == 15
+    assert len(lines) == 17
     assert {used for *_, used in lines} == {isa}
     late = {name: took for name, took, *_ in lines if not 0 <= float(took) < LIMIT * _PATIENCE}
     assert not late, f"seconds from the signal to KeyboardInterrupt, {threads} threads"
@@ -185,7 +192,7 @@ def test_what_a_handler_raises_ends_the_call():
     """Not only KeyboardInterrupt: a deadline, for instance. The call is not begun again."""
     output = run_child(raise_from_a_handler, helpers=[long_calls], timeout=120)
     lines = [line.split(": ") for line in output.splitlines()]
-    assert len(lines) == 30
+    assert len(lines) == 34
     assert {answer for _, answer, *_ in lines} == {"TimeoutErrortoo late"}, lines
     assert all(float(took) < LIMIT * _PATIENCE for *_, took, _ in lines), lines
     assert sum(int(ended) == 0 for *_, ended in lines) >= 20, lines
@@ -232,19 +239,19 @@ def test_interrupt_of_the_main_thread_while_another_computes():
 # ------------------------------------------------------------------------------------------ the interpreter's end
 
 
-def exit_while_threads_compute(threads, how):
+def exit_while_threads_compute(threads, how, group):
     import sys
     import threading
 
-    calls = list(long_calls().values())
-    started = threading.Barrier(len(calls[:6]) + 1)
+    calls = list(long_calls().values())[group::3]
+    started = threading.Barrier(len(calls) + 1)
 
     def work(call):
         started.wait()
         while True:
             call(threads)
 
-    for call in calls[:6]:
+    for call in calls:
         threading.Thread(target=work, args=[call], daemon=True).start()
     started.wait()
     print("ended", flush=True)
@@ -254,7 +261,8 @@ def exit_while_threads_compute(threads, how):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("how", ["exit", "end"])
-def test_daemon_threads_at_the_end_of_the_interpreter(threads, how):
+@pytest.mark.parametrize("group", range(3))
+def test_daemon_threads_at_the_end_of_the_interpreter(threads, how, group):
     """`run_child` fails where the exit code is not 0."""
-    output = run_child(exit_while_threads_compute, threads, how, helpers=(long_calls,))
+    output = run_child(exit_while_threads_compute, threads, how, group, helpers=(long_calls,))
     assert output == "ended\n"

@@ -194,6 +194,7 @@ def ask_for_more_than_there_is(threads):
     x[0, ::7] = 3
     shallow = x.reshape(1, 4, 4096, 4096)
     numbers = np.ones((4096, 4096), np.float32)
+    rows, things = np.linspace(0.1, 1, 4096), np.broadcast_to(np.array("an object", object), (1, 4096, 512, 4))
     block, none, team = [2, 2], [[0, 0], [0, 0]], {"num_threads": threads}
     keywords = {"scale": 0.5, "block_size": 2, "num_threads": threads}
     work = {
@@ -212,12 +213,17 @@ def ask_for_more_than_there_is(threads):
         "requantize": lambda part: s2dq.requantize(s2dq.QuantizedTensor(x[:, :part], 0.5, 0), 0.25, 0, **team).values,
         "Preprocessor": lambda part: s2dq.Preprocessor(**keywords)(x[:, :part].view(np.uint8)),
         "Postprocessor": lambda part: s2dq.Postprocessor(**keywords)(x[:, :part]),
+        # These need memory besides that of their results.
+        "space_to_depth with zero points": lambda part: s2dq.space_to_depth(
+            s2dq.QuantizedTensor(x[:, :part], rows[:part], np.arange(part) % 99, axis=1), (1, 2),
+            paddings=((0, 0), (2, 0)), **team).values,
+        "space_to_depth of objects": lambda part: s2dq.space_to_depth(things[:, :part], 2, **team),
     }
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     for name, call in work.items():
         call(16)  # what is loaded on the first call
         refused = 0
-        for spare in (0, 1 << 12, 1 << 16, 1 << 20, 8 << 20, 48 << 20, 63 << 20, 1 << 30):
+        for spare in (0, 1 << 12, 1 << 16, 1 << 20, 8 << 20, 48 << 20, 63 << 20, 100 << 20, 1 << 30):
             with open("/proc/self/statm") as statm:
                 used = int(statm.read().split()[0]) * resource.getpagesize()
             message = result = None
@@ -229,19 +235,20 @@ def ask_for_more_than_there_is(threads):
             finally:
                 resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
             if message is None:
-                assert spare >= 1 << 20 and result.nbytes == 1 << 26, (name, spare)
+                assert spare >= 1 << 20 and result.nbytes >= 1 << 26, (name, spare)
             else:
                 refused += 1
-                assert spare < 1 << 26, (name, message)
-                assert message.startswith(f"{name}: ") and message.isprintable(), (name, message)
+                assert spare < 1 << 26 or " " in name, (name, message)
+                assert message.startswith(f"{name.split()[0]}: ") and message.isprintable(), (name, message)
             del result
         assert call(16).size, name
-        print(name, refused)
+        print(refused)
 
 
 @pytest.mark.skipif(SANITIZED, reason="limits the address space")
 @pytest.mark.parametrize("threads", [1, 2, None])
 def test_no_memory_is_a_memory_error(threads):
-    lines = [line.split() for line in run_child(ask_for_more_than_there_is, threads, timeout=120).splitlines()]
-    assert len(lines) == 13
-    assert all(int(refused) >= 5 for _, refused in lines), lines
+    refused = [int(line) for line in run_child(ask_for_more_than_there_is, threads, timeout=120).split()]
+    assert len(refused) == 15
+    assert min(refused) >= 5, refused
+    assert refused[-2:] == [8, 8], "100 MiB are enough for these results alone"

@@ -530,6 +530,29 @@ def test_bytes_are_looked_up_right_for_every_pair_of_zero_points(source, target)
             np.testing.assert_array_equal(result.values, expected, strict=True)
 
 
+def draw_view(rng):
+    """Bytes that lie in memory anyhow: turned, in steps, backwards, again and again."""
+    shape = rng.integers(1, 9, rng.integers(1, 7))
+    whole = rng.integers(-128, 128, tuple(shape * 2 + 1), np.int8)
+    x = whole[tuple(slice(1, int(n) + 1) if rng.integers(2) else slice(0, int(2 * n), 2) for n in shape)]
+    x = x[tuple(slice(None, None, -1) if rng.integers(3) == 0 else slice(None) for _ in shape)]
+    x = x.transpose(rng.permutation(x.ndim))
+    return np.broadcast_to(x, (int(rng.integers(2, 300)), *x.shape)) if rng.integers(3) == 0 else x
+
+
+def test_requantize_of_views(rng):
+    """As of a copy and in two steps, whether one table is looked up, one for each plane, or none."""
+    for _ in range(60):
+        x = draw_view(rng)
+        for axis in (None, int(rng.integers(x.ndim))):
+            count = () if axis is None else (x.shape[axis],)
+            pair = rng.uniform(0.1, 2, count).astype(np.float32), rng.integers(-5, 5, count)
+            of_view, of_copy = (QuantizedTensor(array, *pair, axis=axis) for array in (x, x.copy()))
+            result = s2dq.requantize(of_view, 0.3, 1, "uint8", num_threads=2)
+            expected = s2dq.quantize(of_copy.dequantize(), 0.3, 1, "uint8")
+            assert result == expected == s2dq.requantize(of_copy, 0.3, 1, "uint8"), (x.shape, x.strides, axis)
+
+
 # ------------------------------------------------------------------------------------------------ the object
 
 def tensor(shape=(1, 4, 4, 2), dtype="int8", scale=0.5, zero_point=-3, axis=None):
