@@ -126,6 +126,12 @@ def guarded(check: Check) -> Check:
     return cast(Check, door)
 
 
+def no_memory(name: str, argument: str, x: np.ndarray) -> MemoryError:
+    """What is raised where there is none for what a call keeps besides its arguments and its result."""
+    text = f"{name}: no memory to work with, besides {argument} and the result"
+    return MemoryError(f"{text} ({argument}.shape={x.shape}, {argument}.dtype={x.dtype})")
+
+
 class Door:
     """Checks the arguments of one call; carries what its messages repeat."""
 

@@ -14,7 +14,7 @@ from s2dq import _kernels
 from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, parts
 from s2dq._plan import Means, plan_batch, plan_depth
 from s2dq._typing import Blocks, Integers, Pairs, Scalar, Viewable
-from s2dq._validate import UNMADE, Call, batch_call, check_elements, depth_call, pack_call, unpack_call
+from s2dq._validate import UNMADE, Call, batch_call, check_elements, depth_call, no_memory, pack_call, unpack_call
 
 __all__ = [
     "batch_to_space",
@@ -109,12 +109,6 @@ class Operation:
         call = self.check(x, out, num_threads, arguments)
         program, fill = self.execute(call)
         return call.result, call.x, call.out, program, fill, None
-
-
-def no_memory(name: str, argument: str, x: np.ndarray) -> MemoryError:
-    """What is raised where there is none for what a call keeps besides its arguments and its result."""
-    text = f"{name}: no memory to work with, besides {argument} and the result"
-    return MemoryError(f"{text} ({argument}.shape={x.shape}, {argument}.dtype={x.dtype})")
 
 
 def _fill(call: AnyCall, pads: bytes | None = None) -> bytes:

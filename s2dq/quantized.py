@@ -30,11 +30,12 @@ from s2dq._validate import (
     check_equal,
     check_packed,
     dequantize_call,
+    no_memory,
     quantize_call,
     requantize_call,
     tensor_parts,
 )
-from s2dq.operators import SLACK, Operation, no_memory, program_of
+from s2dq.operators import SLACK, Operation, program_of
 
 __all__ = ["QuantizedTensor", "dequantize", "quantize", "requantize"]
 

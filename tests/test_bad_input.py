@@ -375,7 +375,7 @@ def advisories():
             ((4, 1, 1, 1), 2**31 - 1, "tensorflow#46939"), ((3, 2, 3, 4), 2**31 - 1, "tensorflow#61540"),
             ((1, 1, 1, 1), 65536, "XNNPACK#11048"), ((1, 1, 2, 2), 2**63 - 1, "pytorch#172011"),
             ((1, 4, 2, 2), 545460846592, "pytorch#163154"), ((16, 256, 72, 72), 10**10, "pytorch#83232"),
-            ((1, 1363, 1, 1), 8070450532247928832, "pytorch#146795"),
+            ((1, 1363, 1, 1), 8070450532247928832, "pytorch#146795"), ((0, 12, 2, 3), 536870912, "tensorflow#61541"),
         ):
             x = np.broadcast_to(np.float32(0), extents if nchw else (extents[0], *extents[2:], extents[1]))
             yield from rows(function, block, ValueError, "not divisible", number, source=source,

@@ -277,21 +277,27 @@ def use_process_pool(method):
     import numpy as np
 
     import s2dq
+    from s2dq import _kernels
 
     team = checked_call()
     frames = [np.full((1, 512, 512, 3), number, np.uint8) for number in range(6)]
     with multiprocessing.get_context(method).Pool(2) as pool:
         call = functools.partial(s2dq.space_to_depth, block_size=2, num_threads=2)
         results = pool.map(call, frames, chunksize=1)
+        teams = {pool.apply(_kernels.last_team_size) for _ in range(20)} - {0}  # 0: a worker that came too late
     for frame, result in zip(frames, results):
         np.testing.assert_array_equal(result, frame.reshape(1, 256, 256, 12))
-    print(team, checked_call())
+    print(team, checked_call(), *teams)
 
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_multiprocessing(method):
-    before, after = map(int, run_child(use_process_pool, method, helpers=HELPERS, timeout=DEADLINE).split())
+    output = run_child(use_process_pool, method, helpers=HELPERS, timeout=DEADLINE)
+    before, after, *workers = map(int, output.split())
     assert before == after == full_team()
+    if method != "fork" or _kernels.build_info()[0].startswith("gcc"):
+        assert workers == [min(2, full_team())], "a worker has no team of its own"
+    assert workers and max(workers) <= 2
 
 
 def use_data_loader(first, worker_threads, apart):

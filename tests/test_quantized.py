@@ -888,10 +888,18 @@ def test_child_of_a_fork_converts_too():
 
 
 def convert_between_guards():
+    import itertools
+
     import numpy as np
 
     import s2dq
     from guarded import Arena
+
+    def place(arena, length, dtype, end, apart):
+        """An array so many bytes away from the inaccessible page."""
+        nbytes = length * np.dtype(dtype).itemsize
+        whole = arena.place((nbytes + apart,), np.uint8, end)
+        return (whole[apart:] if end == "low" else whole[:nbytes]).view(dtype)
 
     source, target = Arena(1 << 16), Arena(1 << 16)
     for length in [*range(1, 71), 255, 2047, 2048, 2049, 4100]:
@@ -907,6 +915,16 @@ def convert_between_guards():
                     back = source.place((length,), x_dtype, end)
                     q.dequantize(out=back)
                     assert (back == np.arange(length) % 90).all() and source.untouched_outside(back)
+        for x_dtype, dtype in itertools.product(("int8", "uint8", ">i2", "uint16", "int32"), repeat=2):
+            for end, apart in (("low", 0), ("high", 0), ("low", 1), ("high", 1)):
+                x = place(source, length, x_dtype, end, apart)
+                out = place(target, length, np.dtype(dtype).newbyteorder("="), end, apart)
+                x[...] = np.arange(length) % 90
+                before = x.tobytes()
+                for scale, axis in ((1.0, None), (np.ones(length), 0)):
+                    s2dq.requantize(s2dq.QuantizedTensor(x, scale, 0, axis=axis), scale, 3, out.dtype, out=out)
+                    assert (out == np.arange(length) % 90 + 3).all() and target.untouched_outside(out)
+                assert x.tobytes() == before and source.untouched_outside(x)
     print("done")
 
 
