@@ -99,7 +99,10 @@ def parts(shape: tuple[int, ...], most: int) -> Iterator[tuple[int | slice, ...]
             yield *outer, slice(start, start + count)
 
 
-def loops_of(shape: tuple[int, ...], steps: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+Loops = tuple[tuple[int, int], ...]  # extents and steps, outermost first
+
+
+def loops_of(shape: tuple[int, ...], steps: tuple[int, ...]) -> Loops:
     """Extents and steps of an array with elements, outermost first; axes that continue each other are one."""
     loops: list[tuple[int, int]] = []
     for extent, step in zip(shape, steps):

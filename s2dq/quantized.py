@@ -15,6 +15,7 @@ from s2dq import _kernels
 from s2dq._layout import (
     BatchProblem,
     DepthProblem,
+    Loops,
     channels_first,
     deep_digits,
     loops_of,
@@ -507,18 +508,19 @@ def requantize(
     return made_of(call.result, call.parameters, keep=out is not None)
 
 
-_ONCE = ((1, 0),)
+_ONCE: Loops = ((1, 0),)
 
 
-def _planes(x: np.ndarray, source: Parameters) -> tuple[tuple[int, int], ...] | None:
+def _planes(x: np.ndarray, source: Parameters) -> Loops | None:
     """Extents and steps of `x` as a batch of planes, one for each table, and what is in these. None where several loops
     make the batch."""
     at = source.axis if source.axis is not None and source.scale.size > 1 else None
-    if at is None:
-        batch, planes, inside = (), _ONCE, loops_of(x.shape, x.strides)
-    else:
-        batch, planes = loops_of(x.shape[:at], x.strides[:at]), ((x.shape[at], x.strides[at]),)
-        inside = loops_of(x.shape[at + 1 :], x.strides[at + 1 :])
+    before = after = 0
+    planes = _ONCE
+    if at is not None:
+        before, after = at, at + 1
+        planes = ((x.shape[at], x.strides[at]),)
+    batch, inside = loops_of(x.shape[:before], x.strides[:before]), loops_of(x.shape[after:], x.strides[after:])
     return None if len(batch) > 1 else (batch or _ONCE) + planes + _ONCE * (2 - len(inside)) + inside
 
 
@@ -527,7 +529,7 @@ def _look_up(
     out: np.ndarray,
     source: Parameters,
     target: Parameters,
-    planes: tuple[tuple[int, int], ...],
+    planes: Loops,
     num_threads: int,
 ) -> None:
     """Requantize bytes by tables: a change of layout that changes no layout, with one table or one a plane."""
