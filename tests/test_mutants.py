@@ -81,7 +81,7 @@ def test_equivalent_mutants_exist():
 PLANTED = [  # file, what is there once, what it becomes, who notices
     ("s2dq/_layout.py", "return -(-count // lanes)", "return count // lanes", ["worked_cases"]),
     ("s2dq/_plan.py", "(first - 1) * size, size)", "(first + 1) * size, size)", ["worked_cases"]),
-    ("s2dq/_lookup.py", "if len(flips) == 1:", "if len(flips) != 1:", ["lookup"]),
+    ("s2dq/_lookup.py", "if (flips == flips[0, 0]).all():", "if (flips != flips[0, 0]).all():", ["lookup"]),
     ("s2dq/operators.py", "if pads is None else pads", "if pads is not None else pads", ["worked_cases"]),
 ]
 
