@@ -170,16 +170,16 @@ stage_serial() {
 # The headers by themselves, without Python. Where the processor has no AVX-512, its kernels run in plain C.
 stage_kernels() {
     fresh_checkout
-    local cc=cc
+    local cc=cc boxes=200000
     if [[ $(uname -m) == x86_64 ]] && ! grep -q avx512_vbmi /proc/cpuinfo; then
-        cc="cc -mavx2 -mbmi -mbmi2 -Wno-psabi -include tests/avx512_in_c.h"
+        cc="cc -mavx2 -mbmi -mbmi2 -Wno-psabi -include tests/avx512_in_c.h" boxes=50000
     fi
     $cc -O1 -I s2dq/_micro tests/boxes.c -o boxes
     $cc -O1 -I s2dq/_micro tests/tiles.c -o tiles
     cc -O1 -I s2dq/_micro -ffp-contract=off tests/numbers.c -o numbers -lm
     cc -O1 -fopenmp -I s2dq/_micro tests/system.c -o system
     ./system
-    ./boxes 200000
+    ./boxes "$boxes"
     ./numbers 100000
     ./tiles 20000 || [[ $? == 2 ]]  # 2: instruction sets of this machine have no such kernels
     ./tiles 20000 1 avx2 || [[ $? == 2 ]]
