@@ -243,16 +243,16 @@ class QuantizedTensor:
             values = operation.run(self.values, out, num_threads, arguments)
             return made_of(values, Parameters(self.scale, self.zero_point, None), keep=out is not None)
         call = operation.check(self.values, out, num_threads, arguments)
-        if isinstance(call.problem, DepthProblem):
-            parameters, padding = _followed_depth(self, operation.name, call.problem)
-        else:
-            parameters, padding = _followed_batch(self, operation.name, call.problem)
         pads = None
-        if operation.pads and arguments[-1] is None:
-            try:
+        try:
+            if isinstance(call.problem, DepthProblem):
+                parameters, padding = _followed_depth(self, operation.name, call.problem)
+            else:
+                parameters, padding = _followed_batch(self, operation.name, call.problem)
+            if operation.pads and arguments[-1] is None:
                 call, pads = _with_padding(call, padding)
-            except MemoryError as error:
-                raise no_memory(operation.name, "x", call.x) from error
+        except MemoryError as error:
+            raise no_memory(operation.name, "x", call.x) from error
         operation.execute(call, pads)
         return made_of(call.result, parameters, keep=out is not None)
 
