@@ -167,13 +167,34 @@ stage_serial() {
     pytest -q tests/test_operators.py
 }
 
-# The headers by themselves, without Python. Where the processor has no AVX-512, its kernels run in plain C.
+# Compile flags that make AVX-512 plain C, in a checkout, where an x86-64 has none: its kernels and tests run all the same.
+avx512_in_c() {
+    if [[ $(uname -m) == x86_64 ]] && ! grep -q avx512_vbmi /proc/cpuinfo; then
+        echo "-mavx2 -mbmi -mbmi2 -Wno-psabi -D_GNU_SOURCE -include $PWD/tests/avx512_in_c.h"
+    fi
+}
+
+# Plans and programs of an instruction set that all other stages run where the processor has it.
+stage_avx512() {
+    new_environment venv
+    fresh_checkout
+    local flags
+    flags=$(avx512_in_c)
+    if [[ -z $flags ]]; then
+        echo "all stages run the best instruction set of this processor"
+        exit
+    fi
+    quick_builds
+    CFLAGS=$flags pip install -q ".[test]"
+    S2DQ_ISA=avx512vbmi pytest -q tests/test_{digests,plan,programs}.py
+}
+
+# The headers by themselves, without Python.
 stage_kernels() {
     fresh_checkout
-    local cc=cc boxes=200000
-    if [[ $(uname -m) == x86_64 ]] && ! grep -q avx512_vbmi /proc/cpuinfo; then
-        cc="cc -mavx2 -mbmi -mbmi2 -Wno-psabi -include tests/avx512_in_c.h" boxes=50000
-    fi
+    local cc boxes=200000
+    cc="cc $(avx512_in_c)"
+    [[ $cc == "cc " ]] || boxes=50000
     $cc -O1 -I s2dq/_micro tests/boxes.c -o boxes
     $cc -O1 -I s2dq/_micro tests/tiles.c -o tiles
     cc -O1 -I s2dq/_micro -ffp-contract=off tests/numbers.c -o numbers -lm

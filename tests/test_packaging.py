@@ -6,8 +6,11 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import pytest
+
 import s2dq
 
+CHECKOUT = Path(__file__).parents[1]
 PACKAGE = Path(s2dq.__file__).parent
 
 
@@ -76,3 +79,21 @@ def test_import_needs_no_optional_package():
     # -P: the installed package, not the source tree of the current directory.
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[[[[0, 1, 2, 3]]]]\n"
+
+
+@pytest.mark.skipif(not CHECKOUT.joinpath(".ci").exists(), reason="needs the checkout")
+def test_stages_that_the_workflows_run_exist():
+    run = CHECKOUT.joinpath(".ci", "run").read_text()
+    limits = " ".join(re.findall(r'^stages\+?="(.*)"$', run, re.MULTILINE))
+    stages = set(re.findall(r"([a-z0-9-]+):\d+", limits))
+    functions = CHECKOUT.joinpath(".ci", "stages.sh").read_text()
+    assert stages == set(re.findall(r"^stage_([a-z0-9-]+)\(\)", functions, re.MULTILINE))
+    named = set()
+    for path in CHECKOUT.joinpath(".github", "workflows").glob("*.yml"):
+        text = path.read_text()
+        lists = re.findall(r"\bstages?: ([a-z][a-z0-9 -]*)|\.ci/run ([a-z][a-z0-9 -]*)", text)
+        lists += re.findall(r"^ {10}- ([a-z][a-z0-9 -]*)()$", text, re.MULTILINE)
+        named.update(*("".join(words).split() for words in lists))
+    assert named <= stages, named - stages
+    # These compare with the commit before, on one quiet machine; and wheels have a workflow of their own.
+    assert stages - named == {"counts", "gate", "wheels"}
