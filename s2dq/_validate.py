@@ -39,6 +39,7 @@ Margins: TypeAlias = Sequence[tuple[int, int]]  # before and after each axis
 Check = TypeVar("Check", bound=Callable[..., Any])
 Problem = TypeVar("Problem", bound=DepthProblem | BatchProblem)
 
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though some of them call themselves so
 UNMADE = object()  # as `out`: a call that is checked and not made, whose result may be larger than the memory
 
 _short = reprlib.Repr()
@@ -185,7 +186,7 @@ class Door:
         """A finite real number."""
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]
-        if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)):
+        if not isinstance(value, Real) or isinstance(value, _NO_NUMBERS):
             self.refuse(TypeError, f"{argument} must be a real number, not {show(value)}")
         try:
             number = float(value)
@@ -452,8 +453,8 @@ class Door:
         self.refuse(TypeError, f"{argument} must be a value of dtype {dtype}, not {show(value)}")
 
     def _real(self, argument: str, value: Any, dtype: np.dtype) -> Any:
-        """A real number that is no bool; NumPy scalars of a registered dtype count by their float value."""
-        if isinstance(value, (bool, np.bool_)):
+        """A real number; NumPy scalars of a registered dtype count by their float value."""
+        if isinstance(value, _NO_NUMBERS):
             self._wrong_kind(argument, value, dtype)
         if isinstance(value, Real):
             return value
@@ -954,6 +955,11 @@ def _join(
 QUANTIZED = ("int8", "uint8", "int16", "uint16", "int32")
 FLOATS = ("float16", "float32", "float64")
 _CODES = {np.dtype(name).str[1:]: name for name in QUANTIZED + FLOATS}  # quicker to ask for than the name
+_FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
+_LIMITS = {
+    np.dtype(order + np.dtype(name).str[1:]): (int(np.iinfo(name).min), int(np.iinfo(name).max))
+    for name in QUANTIZED for order in "<>"
+}  # fmt: skip
 
 
 class Parameters(NamedTuple):
@@ -1011,7 +1017,7 @@ def quantize_call(
 def dequantize_call(name: str, kind: type[Any], q: Any, out: Any, num_threads: Any) -> Conversion:
     """Check a call of dequantize; `kind` is the type of quantized tensors."""
     door = Door(name)
-    array, _ = _tensor(door, kind, q)
+    array, given = _tensor(door, "q", kind, q)
     dtype = np.dtype(np.float32)
     if out is not None:
         view = door.ndarray("out", out)
@@ -1020,7 +1026,7 @@ def dequantize_call(name: str, kind: type[Any], q: Any, out: Any, num_threads: A
     wanted = door.threads(num_threads)
     door.size(array.shape, dtype)
     result, view = door.result(out, array.shape, array, dtype, "q")
-    return Conversion(array, view, result, Parameters(q.scale, q.zero_point, q.axis), wanted)
+    return Conversion(array, view, result, given, wanted)
 
 
 @guarded
@@ -1029,7 +1035,7 @@ def requantize_call(
 ) -> Conversion:
     """Check a call of requantize; `kind` is the type of quantized tensors."""
     door = Door(name)
-    array, axis = _tensor(door, kind, q)
+    array, (_, _, axis) = _tensor(door, "q", kind, q)
     kept = array.dtype if dtype is None else _dtype(door, dtype)
     given = _read_parameters(door, scale, zero_point, None, kept, array.shape)
     wanted = door.threads(num_threads)
@@ -1094,14 +1100,44 @@ def _dtype(door: Door, dtype: Any) -> np.dtype:
     return kept
 
 
-def _tensor(door: Door, kind: type[Any], q: Any) -> tuple[np.ndarray, int | None]:
-    """The values and the axis of the argument `q`."""
+@guarded
+def check_tensor(name: str, argument: str, kind: type[Any], q: Any) -> None:
+    """Refuse what is no quantized tensor, or none any more; `kind` is the type of quantized tensors."""
+    _tensor(Door(name), argument, kind, q)
+
+
+def _tensor(door: Door, argument: str, kind: type[Any], q: Any) -> tuple[np.ndarray, Parameters]:
+    """The values and the parameters of a quantized tensor."""
     if type(q) is not kind:
-        rule = f"q must be a {kind.__name__}, not {type(q).__name__}"
+        rule = f"{argument} must be a {kind.__name__}, not {type(q).__name__}"
         door.refuse(TypeError, f"{rule}; {kind.__name__}(values, scale, zero_point) makes one of an array")
-    array = np.ndarray.view(q.values, np.ndarray)
-    door.context["q.shape"] = array.shape
-    return array, q.axis
+    try:
+        array, given = np.ndarray.view(q.values, np.ndarray), Parameters(q.scale, q.zero_point, q.axis)
+    except AttributeError as error:
+        door.refuse(TypeError, f"{argument} was not made by {kind.__name__}(values, scale, zero_point)", error)
+    door.context[f"{argument}.shape"] = array.shape
+    if not is_intact(array, given):
+        parts = f"values of {array.dtype}, scale of shape {given.scale.shape}, zero_point {given.zero_point.shape}"
+        along = "" if given.axis is None else f", axis {given.axis}"
+        door.refuse(ValueError, f"{argument} is no quantized tensor any more, its arrays were changed: {parts}{along}")
+    return array, given
+
+
+def is_intact(array: np.ndarray, given: Any) -> bool:
+    """Whether the arrays of a tensor are what they were: who holds one can set its shape, strides and dtype."""
+    scale, zero_point, axis = given.scale, given.zero_point, given.axis
+    limits = _LIMITS.get(array.dtype)
+    shape = scale.shape
+    if limits is None or scale.dtype != _FLOAT32 or zero_point.dtype != _INT32 or shape != zero_point.shape:
+        return False
+    if axis is None:
+        return shape == () and limits[0] <= int(zero_point) <= limits[1]
+    if len(shape) != 1 or axis >= array.ndim or not (scale.flags.c_contiguous and zero_point.flags.c_contiguous):
+        return False
+    if shape[0] != array.shape[axis]:  # or one for every lane of a packed tensor
+        if axis != 1 or array.ndim != 5 or shape[0] != array.shape[1] * array.shape[4]:
+            return False
+    return shape == (0,) or bool(limits[0] <= zero_point.min() and zero_point.max() <= limits[1])
 
 
 def _read_parameters(
@@ -1172,7 +1208,7 @@ def _scales(door: Door, value: Any, most: int) -> np.ndarray:
         numbers = [door.real(f"scale[{i}]", entry) for i, entry in enumerate(door.read("scale", value, most))]
         scales = to_float32(np.array(numbers, np.float64))
     elif isinstance(value, Real) and not isinstance(value, (bool, np.generic)):
-        scales = _one_float32(door.real("scale", value))
+        scales = _one_float32(door.real("scale", value)).copy()  # its shape and flags are its tensor's
     else:
         scales = to_float32(_entries(door, "scale", value, "a real number", "iuf", most))
     _check_scales(door, scales, value)
@@ -1433,7 +1469,7 @@ def post_call(
     source = LAYOUTS[settings.data_format]
     target = LAYOUTS[settings.input_format]
     wanted = None if frame is None else _frame_extents(door, frame)
-    values = _stored_values(door, settings, tensor) if type(tensor) is kind else tensor
+    values = _stored_values(door, settings, kind, tensor) if type(tensor) is kind else tensor
     array = door.settle(values, door.array(values, "tensor"), "tensor")
     if array.dtype != settings.dtype:
         door.refuse(TypeError, f"tensor must have dtype {settings.dtype}, not {array.dtype}")
@@ -1475,17 +1511,18 @@ def _frame_extents(door: Door, frame: Any) -> tuple[int, int]:
     return height, width
 
 
-def _stored_values(door: Door, settings: FrameSettings, tensor: Any) -> np.ndarray:
+def _stored_values(door: Door, settings: FrameSettings, kind: type[Any], tensor: Any) -> np.ndarray:
     """The values of a quantized tensor that stand for what the settings say."""
-    if tensor.axis is not None:
+    values, given = _tensor(door, "tensor", kind, tensor)
+    if given.axis is not None:
         rule = "tensor must have a single scale and zero point, those of the keywords"
-        door.refuse(ValueError, f"{rule}, not some along axis {tensor.axis}")
-    pair = (float(tensor.scale), int(tensor.zero_point))
+        door.refuse(ValueError, f"{rule}, not some along axis {given.axis}")
+    pair = (float(given.scale), int(given.zero_point))
     expected = (float(to_float32(np.array(settings.scale))), settings.zero_point)
     if pair != expected:
         rule = f"tensor has scale {pair[0]!r} and zero_point {pair[1]}"
         door.refuse(ValueError, f"{rule}, but the keywords say {expected[0]!r} and {expected[1]}")
-    return np.ndarray.view(tensor.values, np.ndarray)
+    return values
 
 
 def _shallow_channels(door: Door, settings: FrameSettings, sizes: dict[str, int]) -> int:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
-from s2dq._validate import Door, guarded, most_entries, show, tensor_parts, to_float32
+from s2dq._validate import Door, check_tensor, guarded, most_entries, show, tensor_parts, to_float32
 from s2dq.quantized import QuantizedTensor, made_of
 
 __all__ = ["from_litert", "from_onnx", "from_torch", "to_litert"]
@@ -131,7 +131,7 @@ def to_litert(q: QuantizedTensor, detail: Any) -> np.ndarray:
         ...
     ValueError: to_litert: q has scale=0.5, zero_point=0, the model's tensor scale=0.25, zero_point=0; requantize it
     """
-    _check_tensor("to_litert", q)
+    check_tensor("to_litert", "q", QuantizedTensor, q)
     _check_same("to_litert", q, _litert_parts("to_litert", q.values, detail).tensor("to_litert"))
     return q.values
 
@@ -200,12 +200,6 @@ def _vector(door: Door, argument: str, value: Any, array: np.ndarray) -> Any:
 
 def _only(entries: Any) -> Any:
     return entries[0] if len(entries) == 1 else entries
-
-
-@guarded
-def _check_tensor(name: str, q: Any) -> None:
-    if type(q) is not QuantizedTensor:
-        Door(name).refuse(TypeError, f"q must be a QuantizedTensor, not {type(q).__name__}")
 
 
 @guarded

@@ -30,7 +30,9 @@ from s2dq._validate import (
     Parameters,
     check_equal,
     check_packed,
+    check_tensor,
     dequantize_call,
+    is_intact,
     no_memory,
     quantize_call,
     requantize_call,
@@ -237,6 +239,8 @@ class QuantizedTensor:
         self, operation: Operation, out: Any, num_threads: Any, arguments: tuple[Any, ...]
     ) -> "QuantizedTensor":
         """What an operator makes of this tensor; see `s2dq.operators.Operation`."""
+        if not (hasattr(self, "axis") and is_intact(self.values, self)):
+            check_tensor(operation.name, "x", QuantizedTensor, self)
         if self.axis is None:
             if operation.pads and arguments[-1] is None:
                 arguments = (*arguments[:-1], int(self.zero_point))

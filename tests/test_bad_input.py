@@ -695,7 +695,8 @@ def operators():
     yield from rows("unpack_vect_c", "channels", ValueError, "does not fill", 9, 2**63)
     for function in (S2D, "space_to_batch_nd", "space_to_batch", "pack_vect_c"):
         yield from rows(function, "pad_value", ValueError, "cannot be held by dtype int8", 128, float("nan"), 0.5)
-        yield from rows(function, "pad_value", TypeError, "must be a value of dtype int8", "0", True, object())
+        yield from rows(function, "pad_value", TypeError, "must be a value of dtype int8", "0", True, object(),
+                        np.timedelta64(1), np.timedelta64(1, "D"))
 
 
 def prepared():

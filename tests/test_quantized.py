@@ -604,6 +604,60 @@ def test_it_never_changes():
     assert not s2dq.requantize(q, 0.5, 0).values.flags.writeable
 
 
+CHANGES = {
+    "values.shape": lambda q: setattr(q.values, "shape", (4, 8)),
+    "values.dtype": lambda q: setattr(q.values, "dtype", np.int16),
+    "values of floats": lambda q: setattr(q.values, "dtype", np.float16),
+    "scale.shape": lambda q: setattr(q.scale, "shape", (q.scale.size, 1)),
+    "scale.dtype": lambda q: setattr(q.scale, "dtype", np.int32),
+    "scale.strides": lambda q: setattr(q.scale, "strides", (0,)),
+    "zero_point.shape": lambda q: setattr(q.zero_point, "shape", (1, q.zero_point.size)),
+    "zero_point.dtype": lambda q: setattr(q.zero_point, "dtype", np.uint32),
+    "zero_point out of range": lambda q: setattr(q.values, "dtype", np.uint8),
+}
+# With one scale for all, values of another shape or integer type are a tensor like others.
+CHANGES_OF_NUMBERS = set(CHANGES) - {"values.shape", "values.dtype", "scale.strides"}
+CALLS_OF_TENSORS = {
+    "space_to_depth": (lambda q: s2dq.space_to_depth(q, 2), "x"),
+    "space_to_batch_nd": (lambda q: s2dq.space_to_batch_nd(q, [2, 2], [[1, 1], [1, 1]]), "x"),
+    "pack_vect_c": (lambda q: s2dq.pack_vect_c(q, "NHWC"), "x"),
+    "dequantize": (s2dq.dequantize, "q"),
+    "requantize": (lambda q: s2dq.requantize(q, 0.25, 0), "q"),
+    "to_litert": (lambda q: s2dq.interop.to_litert(q, (0.5, -1)), "q"),
+    "Postprocessor": (s2dq.Postprocessor(scale=0.5, zero_point=-1), "tensor"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize("call", CALLS_OF_TENSORS)
+@pytest.mark.parametrize(("change", "axis"), [*product(CHANGES, [3]), *product(sorted(CHANGES_OF_NUMBERS), [None])])
+def test_tensors_whose_arrays_were_changed_in_place_are_refused(change, axis, call):
+    """Whoever holds a tensor's arrays can set their shape, strides and type."""
+    parameters = (0.5, -1) if axis is None else ([0.5, 0.25], [-1, -2])
+    q = QuantizedTensor(np.arange(32, dtype=np.int8).reshape(1, 4, 4, 2), *parameters, axis=axis)
+    CHANGES[change](q)
+    run, argument = CALLS_OF_TENSORS[call]
+    with pytest.raises(ValueError, match=rf"^{call}: {argument} is no quantized tensor any more, its arrays were changed"):
+        run(q)
+
+
+def test_a_tensor_that_nobody_made_is_refused():
+    for call, (run, argument) in CALLS_OF_TENSORS.items():
+        with pytest.raises(TypeError, match=f"^{call}: {argument} was not made by QuantizedTensor"):
+            run(object.__new__(QuantizedTensor))
+
+
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+def test_scales_are_their_tensors_own():
+    values = np.zeros((1, 2), np.int8)
+    first = QuantizedTensor(values, 0.8125, 0)
+    first.scale.shape = (1, 1)
+    first.scale.flags.writeable = True
+    first.scale[...] = 3
+    again = QuantizedTensor(values, 0.8125, 0)
+    assert again.scale.shape == () and again.scale == np.float32(0.8125) and not again.scale.flags.writeable
+
+
 @pytest.mark.parametrize("q", [tensor(), tensor(axis=3, scale=[0.5, 0.25]), tensor((0, 3)), tensor((), zero_point=7),
                                tensor((1, 2, 3, 3, 4), scale=np.arange(1, 9), axis=1)])  # fmt: skip
 def test_copies_are_equal(q):

@@ -12,7 +12,7 @@
 
 #include "dispatch.h"
 
-enum { ARENA = 1 << 18, NEARLY = 400, APART = 600, POISON = 0xA5 };
+enum { ARENA = 1 << 18, NEARLY = 400, APART = 600, BARE = 200, POISON = 0xA5 };
 enum { NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
 enum kind { LOOPS, EDGE, SWEEPS, NETWORK, KINDS };
 
@@ -372,6 +372,21 @@ static void draw_apart(void)
     if (kernels.steps) store_alike();
 }
 
+/* Tiles that fill with zeros alone, which in half of the cases store but one byte of a piece. */
+static void draw_bare(void)
+{
+    do draw_tile();
+    while (!tile.fills || tile.mapped);
+    tile = asked;
+    if (one_in(2))
+        for (int piece = 0; piece < tile.outputs * tile.stores; piece++)
+            if (tile.dst_mask[piece]) tile.dst_mask[piece] = 1ULL << (63 - __builtin_clzll(tile.dst_mask[piece]));
+    memset(fill, 0, sizeof fill);
+    flip = 0;
+    make_tile(one_in(2));
+    make_steps();
+}
+
 /* Tiles that make whole lines of a few runs, all of the same indices: those of a sweep take some of the first and the
  * last turn alone. The loop outside is of sweeps, most of which go on in the result where the one before has ended. */
 static void draw_sweeps(void)
@@ -711,11 +726,13 @@ int main(int argc, char **argv)
         return 2;
     }
     sow(seed);
-    for (long k = 0; k < rounds + NEARLY + APART; k++) {
-        const long more = k - rounds - NEARLY;
+    for (long k = 0; k < rounds + NEARLY + APART + BARE; k++) {
+        const long more = k - rounds - NEARLY, bare = more - APART;
         if (more == 0) kernels = s2dq_kernels_of(isa, 1); /* which make whole lines past the caches alone */
-        const enum kind kind = k < rounds ? draw_kind() : more >= 0 && kernels.network && more % 2 ? NETWORK : LOOPS;
-        if (more >= 0 && kind == NETWORK) draw_astray();
+        const int astray = more >= 0 && bare < 0 && kernels.network && more % 2;
+        const enum kind kind = k < rounds ? draw_kind() : astray ? NETWORK : bare >= 0 && bare % 2 ? EDGE : LOOPS;
+        if (astray) draw_astray();
+        else if (bare >= 0) draw_bare();
         else if (more >= 0) draw_apart();
         else if (k >= rounds) draw_nearly();
         else if (kind == SWEEPS) draw_sweeps();
