@@ -755,7 +755,7 @@ def habits(request):
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("inputs", [1, 2, 3, 4])
 def test_kernels_run_every_shape_of_tile(rng, inputs, neighbours, fills):
-    """Wherever the result begins, and however its runs go on: each shape in two of the ways (tests/tiles.c draws more)."""
+    """Wherever the result begins; each shape in two of the ways in which runs go on, for tests/tiles.c draws many."""
     ways = cycle([TURNS[k] for k in rng.permutation(len(TURNS))])
     for loads, outputs, stores in product((1, 2, 4), (1, 2, 3, 4), (1, 2, 4)):
         if outputs > inputs and not fills:
