@@ -289,4 +289,37 @@ stage_valgrind() {
     stress valgrind --calls 60
 }
 
+stage_fuzz() {
+    new_environment venv
+    fresh_checkout
+    pip install -q "$(wheel)[test]"
+    pip install -q --only-binary :all: atheris || { echo "NOT RUN: atheris is missing (no wheel for this Python)"; exit 77; }
+    python tests/stress/fuzz.py --minutes 0.7
+}
+
+stage_parallel() {
+    new_environment venv
+    fresh_checkout
+    pip install -q "$(wheel)[test]" pytest-run-parallel
+    tests/stress/parallel -q tests/test_{arrays,free_threading,memo,worked_cases}.py
+}
+
+# The kernels of processors that are not here; .ci/emulate is the long form, with Python.
+stage_emulated() {
+    local arch program
+    fresh_checkout
+    for arch in aarch64 s390x; do
+        command -v "qemu-$arch-static" > /dev/null ||
+            { echo "NOT RUN: qemu-$arch-static is missing (apt-get install qemu-user-static)"; exit 77; }
+        [[ -n $(command -v "$arch-linux-gnu-gcc") && -e /usr/$arch-linux-gnu/include/stdio.h ]] ||
+            { echo "NOT RUN: $arch-linux-gnu-gcc is missing (apt-get install gcc-$arch-linux-gnu)"; exit 77; }
+        for program in boxes numbers tiles; do
+            "$arch-linux-gnu-gcc" -O1 -static -ffp-contract=off -I s2dq/_micro "tests/$program.c" -o "$program-$arch" -lm
+        done
+        "qemu-$arch-static" "boxes-$arch" 3000
+        "qemu-$arch-static" "numbers-$arch" 2000
+        "qemu-$arch-static" "tiles-$arch" 1000 || [[ $? == 2 ]]  # 2: it has no such kernels
+    done
+}
+
 "stage_$1"
