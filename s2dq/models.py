@@ -227,17 +227,18 @@ def _choose(path: str | bytes, names: list[str], name: str | None) -> str:
 
 def _scalar(what: str, scales: Any, zero_points: Any) -> tuple[float, int]:
     """``(scale, zero_point)`` of parameters that are the same for the whole tensor."""
-    scales, zero_points = np.unique(scales), np.unique(zero_points)
-    if not len(scales):
+    kind = np.asarray(zero_points).dtype
+    scales, zero_points = (set(np.asarray(entries).ravel().tolist()) for entries in (scales, zero_points))
+    if not scales:
         _refuse(f"{what} has no scale")
-    if not 0 < float(scales[0]) < np.inf:
-        _refuse(f"{what} has the scale {float(scales[0])}, which is not above 0 and finite")
-    if len(zero_points) and zero_points.dtype.kind not in "iu":
-        _refuse(f"{what} has zero points of {zero_points.dtype}; a Preprocessor has an integer")
+    for scale in scales:
+        if not 0 < scale < np.inf:
+            _refuse(f"{what} has the scale {scale}, which is not above 0 and finite")
+    if zero_points and kind.kind not in "iu":
+        _refuse(f"{what} has zero points of {kind}; a Preprocessor has an integer")
     if len(scales) != 1 or len(zero_points) > 1:
         _refuse(f"{what} has parameters per channel; a Preprocessor has one scale and one zero point")
-    zero_point = int(zero_points[0]) if len(zero_points) else 0
-    return float(scales[0]), zero_point
+    return float(scales.pop()), int(zero_points.pop()) if zero_points else 0
 
 
 def _extents(values: Iterable[int | None]) -> tuple[int | None, ...]:

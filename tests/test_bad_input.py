@@ -6,6 +6,7 @@ of them; where it dies or hangs that is what came of the row it was at, and anot
 table, Hypothesis makes up arguments that nobody has thought of.
 """
 
+import ast
 import functools
 import importlib
 import importlib.util
@@ -906,6 +907,13 @@ def test_table_covers_every_public_function():
             if callable(function) and function not in [public(one) for one in covered if not GOOD.get(one, (1,))[0]
                                                        and not one.startswith(("compat.torch", "dask"))]:
                 assert f"{prefix}{name}" in covered, f"{prefix}{name} is not in the table"
+    assert callable(models.read_input) and "models.read_input" in covered  # the other name is of what it returns
+    for module in ("compat.torch", "dask"):  # not imported: what they stand on may not be there
+        source = Path(s2dq.__file__).parent.joinpath(*module.split(".")).with_suffix(".py").read_text()
+        assigned = next(node for node in ast.parse(source).body if isinstance(node, ast.Assign)
+                        and node.targets[0].id == "__all__")
+        for name in ast.literal_eval(assigned.value):
+            assert f"{module}.{name}" in covered, f"{module}.{name} is not in the table"
 
 
 def test_identifiers_of_advisories():

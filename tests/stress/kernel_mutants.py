@@ -565,8 +565,9 @@ def run_programs(kernels, chosen, results, jobs, end, save):
 
     headers = [k for k in chosen if kernels.mutants[k].file.endswith(".h") and not found(k)[0]]
     build = functools.cache(kernels.build_program)
-    emulator = [f"qemu-{kernels.cross}-static", "-L", f"/usr/{kernels.cross}-linux-gnu",
-                "-E", "ASAN_OPTIONS=detect_leaks=0"] if kernels.cross else []  # fmt: skip
+    emulator = [f"qemu-{kernels.cross}-static", "-L", f"/usr/{kernels.cross}-linux-gnu"] if kernels.cross else []
+    # The sanitizer reads the emulator's environment; it cannot look for leaks in there.
+    environment = {**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if kernels.cross else {})}
     for call, sanitized in (CROSS_PROGRAMS[kernels.cross] if kernels.cross else PROGRAMS) if headers else ():
         name, *arguments = call.split()
         label = f"{call}{' sanitized' if sanitized else ''}"
@@ -574,14 +575,15 @@ def run_programs(kernels, chosen, results, jobs, end, save):
         reached = kernels.folder / f"{name}.reached"
         reached.unlink(missing_ok=True)
         began = time.monotonic()
-        subprocess.run(command, env={**os.environ, "S2DQ_REACHED": str(reached)}, check=True, stdout=subprocess.DEVNULL)
+        reaching = {**environment, "S2DQ_REACHED": str(reached)}
+        subprocess.run(command, env=reaching, check=True, stdout=subprocess.DEVNULL)
         patience = 10 + 4 * (time.monotonic() - began)
         hits = reached.read_bytes()
         shown = [k for k in headers if hits[k] and k not in kernels.refused
                  and not found(k)[0] and label not in found(k)[1]]
         random.Random(0).shuffle(shown)
         with ThreadPoolExecutor(jobs) as pool:
-            verdicts = pool.map(functools.partial(run_program, command, patience, end), shown)
+            verdicts = pool.map(functools.partial(run_program, command, environment, patience, end), shown)
             for at, (k, verdict) in enumerate(zip(shown, verdicts)):
                 if verdict is not None:
                     results[mutant_key(kernels.mutants[k])] = [verdict, [*found(k)[1], label]]
@@ -590,12 +592,12 @@ def run_programs(kernels, chosen, results, jobs, end, save):
         print(f"{label}: {len(shown)} reached, {sum(not found(k)[0] for k in headers)} left", flush=True)
 
 
-def run_program(command, patience, end, k):
+def run_program(command, environment, patience, end, k):
     """How a program ends with mutant `k`: "" if it noticed nothing, None where there was no time left."""
     if time.monotonic() > end:
         return None
     try:
-        code = subprocess.run(command, env={**os.environ, "S2DQ_MUTANT": str(k)}, stdout=subprocess.DEVNULL,
+        code = subprocess.run(command, env={**environment, "S2DQ_MUTANT": str(k)}, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, timeout=patience).returncode
     except subprocess.TimeoutExpired:
         return "late"
