@@ -33,7 +33,8 @@ typedef struct {
     uint8x16_t tail;              /* moves the end of a store in part to the front */
     int64_t src[S2DQ_NEON_PARTS]; /* the parts to look up in, filled up to a whole number of lookups */
     int64_t dst;
-    int parts, filled;
+    unsigned parts;
+    int filled;
     int length;                   /* bytes to store, or 0: */
     unsigned mask;                /* these */
 } s2dq_neon_step;
@@ -103,7 +104,7 @@ static void s2dq_neon_make_step(s2dq_neon_step *step, const s2dq_tile *tile, con
     }
     for (int i = step->parts; i % S2DQ_NEON_LOOKUP; i++) step->src[i] = step->src[0];
     step->index[0] = vorrq_u8(vqtbl1q_u8(vld1q_u8(place), vshrq_n_u8(origin, 4)), vandq_u8(origin, vdupq_n_u8(15)));
-    for (int i = 1; i * S2DQ_NEON_LOOKUP < step->parts; i++)
+    for (unsigned i = 1; i * S2DQ_NEON_LOOKUP < step->parts; i++)
         step->index[i] = vsubq_u8(step->index[i - 1], vdupq_n_u8(S2DQ_NEON_LOOKUP * S2DQ_NEON_PART));
 }
 
@@ -185,7 +186,7 @@ S2DQ_NEON_INLINE void s2dq_neon_repeat(uint8_t *S2DQ_RESTRICT dst, const uint8_t
     dst += step->dst;
     for (; turns > 0; turns--) {
         uint8x16_t value = s2dq_neon_lookup(src, at, index, parts);
-        for (int k = S2DQ_NEON_LOOKUP; parts == S2DQ_NEON_LOOKUP && k < step->parts; k += S2DQ_NEON_LOOKUP)
+        for (unsigned k = S2DQ_NEON_LOOKUP; parts == S2DQ_NEON_LOOKUP && k < step->parts; k += S2DQ_NEON_LOOKUP)
             value = s2dq_neon_lookup_more(value, src, step->src + k, step->index[k / S2DQ_NEON_LOOKUP]);
         if (whole) {
             vst1q_u8(dst, value);
