@@ -180,8 +180,11 @@ stage_avx512() {
     fresh_checkout
     local flags
     flags=$(avx512_in_c)
-    if [[ -z $flags ]]; then
-        echo "all stages run the best instruction set of this processor"
+    if [[ $(uname -m) != x86_64 ]]; then
+        echo "NOT RUN: an x86-64 is missing"
+        exit 77
+    elif [[ -z $flags ]]; then
+        echo "the processor has AVX-512, and all stages run it"
         exit
     fi
     quick_builds
@@ -293,8 +296,12 @@ stage_fuzz() {
     new_environment venv
     fresh_checkout
     pip install -q "$(wheel)[test]"
-    pip install -q --only-binary :all: atheris || { echo "NOT RUN: atheris is missing (no wheel for this Python)"; exit 77; }
-    python tests/stress/fuzz.py --minutes 0.7
+    if ! pip install -q --only-binary :all: atheris 2>&1 | tee said; then
+        grep -q "No matching distribution" said
+        echo "NOT RUN: atheris has no wheel for this Python"
+        exit 77
+    fi
+    python tests/stress/fuzz.py --minutes 0.7 || exit 1
 }
 
 stage_parallel() {
@@ -318,7 +325,7 @@ stage_emulated() {
         done
         "qemu-$arch-static" "boxes-$arch" 3000
         "qemu-$arch-static" "numbers-$arch" 2000
-        "qemu-$arch-static" "tiles-$arch" 1000 || [[ $? == 2 ]]  # 2: it has no such kernels
+        "qemu-$arch-static" "tiles-$arch" 1000 || [[ $? == 2 && $arch != aarch64 ]]  # 2: it has no such kernels
     done
 }
 

@@ -296,7 +296,7 @@ class Door:
             rule = f"{argument} must not be a masked array: its mask would be lost"
             self.refuse(TypeError, f"{rule}; fill it first, for instance with .filled(0)")
         if issubclass(kind, np.ndarray):
-            return value if kind is np.ndarray else np.ndarray.view(value, np.ndarray)
+            return np.ndarray.view(value, np.ndarray)  # our own: the caller's code may change the dtype of theirs
         if issubclass(kind, (np.datetime64, np.timedelta64)):  # their buffers are bytes
             return np.array(value)
         self.present(argument, value, "call .compute() first, or use s2dq.dask")
@@ -981,6 +981,7 @@ class Conversion(NamedTuple):
     result: np.ndarray
     parameters: Parameters
     num_threads: int
+    source: Parameters | None = None  # of requantize: those of `x`
 
 
 @guarded
@@ -1017,7 +1018,8 @@ def quantize_call(
 def dequantize_call(name: str, kind: type[Any], q: Any, out: Any, num_threads: Any) -> Conversion:
     """Check a call of dequantize; `kind` is the type of quantized tensors."""
     door = Door(name)
-    array, given = _tensor(door, "q", kind, q)
+    taken = _tensor(door, "q", kind, q)
+    array = taken.values
     dtype = np.dtype(np.float32)
     if out is not None:
         view = door.ndarray("out", out)
@@ -1026,7 +1028,7 @@ def dequantize_call(name: str, kind: type[Any], q: Any, out: Any, num_threads: A
     wanted = door.threads(num_threads)
     door.size(array.shape, dtype)
     result, view = door.result(out, array.shape, array, dtype, "q")
-    return Conversion(array, view, result, given, wanted)
+    return Conversion(array, view, result, taken.parameters, wanted)
 
 
 @guarded
@@ -1035,20 +1037,21 @@ def requantize_call(
 ) -> Conversion:
     """Check a call of requantize; `kind` is the type of quantized tensors."""
     door = Door(name)
-    array, (_, _, axis) = _tensor(door, "q", kind, q)
+    taken = _tensor(door, "q", kind, q)
+    array, source = taken.values, taken.parameters
     kept = array.dtype if dtype is None else _dtype(door, dtype)
     given = _read_parameters(door, scale, zero_point, None, kept, array.shape)
     wanted = door.threads(num_threads)
     for argument, entries in (("scale", given.scale), ("zero_point", given.zero_point)):
-        if entries.ndim and axis is None:
+        if entries.ndim and source.axis is None:
             rule = f"{argument} has shape {entries.shape}, but q has a single scale and no axis"
             door.refuse(ValueError, f"{rule}; quantize(dequantize(q), ..., axis=) says which")
     if given.scale.ndim or given.zero_point.ndim:
-        given = given._replace(axis=axis)
+        given = given._replace(axis=source.axis)
     parameters = _placed(door, given, array.shape, "q")
     door.size(array.shape, kept)
     result, view = door.result(out, array.shape, array, kept, "q")
-    return Conversion(array, view, result, parameters, wanted)
+    return Conversion(array, view, result, parameters, wanted, source)
 
 
 @guarded
@@ -1100,32 +1103,75 @@ def _dtype(door: Door, dtype: Any) -> np.dtype:
     return kept
 
 
+class Snapshot(NamedTuple):
+    """A quantized tensor in views of our own: who holds its arrays may set shape, strides and dtype of them."""
+
+    values: np.ndarray
+    scale: NDArray[np.float32]
+    zero_point: NDArray[np.int32]
+    axis: int | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def parameters(self) -> Parameters:
+        return Parameters(self.scale, self.zero_point, self.axis)
+
+
+def snapshot(q: Any) -> Snapshot | None:
+    """A quantized tensor as it is now; None where its arrays are not what they were, or nobody made it."""
+    try:
+        values, scale, zero_point, axis = q.values, q.scale, q.zero_point, q.axis
+    except AttributeError:
+        return None
+    view = np.ndarray.view
+    taken = Snapshot(view(values, np.ndarray), view(scale, np.ndarray), view(zero_point, np.ndarray), axis)
+    return taken if _is_intact(taken) else None
+
+
+@guarded
+def refuse_tensor(name: str, argument: str, kind: type[Any], q: Any) -> NoReturn:
+    """Say what is wrong with a tensor that `snapshot` did not take."""
+    _refuse_tensor(Door(name), argument, kind, q)
+
+
+def _refuse_tensor(door: Door, argument: str, kind: type[Any], q: Any) -> NoReturn:
+    argument = door.caller.argument(argument) or argument
+    try:
+        values, scale, zero_point = (np.ndarray.view(array, np.ndarray) for array in (q.values, q.scale, q.zero_point))
+    except AttributeError as error:
+        door.refuse(TypeError, f"{argument} was not made by {kind.__name__}(values, scale, zero_point)", error)
+    parts = f"values of {values.dtype}, scale of shape {scale.shape}, zero_point {zero_point.shape}"
+    along = "" if q.axis is None else f", axis {q.axis}"
+    rule = f"{argument} is no quantized tensor any more, its arrays were changed: {parts}{along}"
+    door.refuse(ValueError, f"{rule} ({argument}.shape={values.shape})")
+
+
 @guarded
 def check_tensor(name: str, argument: str, kind: type[Any], q: Any) -> None:
     """Refuse what is no quantized tensor, or none any more; `kind` is the type of quantized tensors."""
     _tensor(Door(name), argument, kind, q)
 
 
-def _tensor(door: Door, argument: str, kind: type[Any], q: Any) -> tuple[np.ndarray, Parameters]:
+def _tensor(door: Door, argument: str, kind: type[Any], q: Any) -> Snapshot:
     """The values and the parameters of a quantized tensor."""
     if type(q) is not kind:
         rule = f"{argument} must be a {kind.__name__}, not {type(q).__name__}"
         door.refuse(TypeError, f"{rule}; {kind.__name__}(values, scale, zero_point) makes one of an array")
-    try:
-        array, given = np.ndarray.view(q.values, np.ndarray), Parameters(q.scale, q.zero_point, q.axis)
-    except AttributeError as error:
-        door.refuse(TypeError, f"{argument} was not made by {kind.__name__}(values, scale, zero_point)", error)
-    door.context[f"{argument}.shape"] = array.shape
-    if not is_intact(array, given):
-        parts = f"values of {array.dtype}, scale of shape {given.scale.shape}, zero_point {given.zero_point.shape}"
-        along = "" if given.axis is None else f", axis {given.axis}"
-        door.refuse(ValueError, f"{argument} is no quantized tensor any more, its arrays were changed: {parts}{along}")
-    return array, given
+    taken = snapshot(q)
+    if taken is None:
+        _refuse_tensor(door, argument, kind, q)
+    if argument == "q":
+        door.context["q.shape"] = taken.shape
+    return taken
 
 
-def is_intact(array: np.ndarray, given: Any) -> bool:
-    """Whether the arrays of a tensor are what they were: who holds one can set its shape, strides and dtype."""
-    scale, zero_point, axis = given.scale, given.zero_point, given.axis
+def _is_intact(taken: Snapshot) -> bool:
+    """Whether the arrays of a tensor fit each other."""
+    array = taken.values
+    scale, zero_point, axis = taken.scale, taken.zero_point, taken.axis
     limits = _LIMITS.get(array.dtype)
     shape = scale.shape
     if limits is None or scale.dtype != _FLOAT32 or zero_point.dtype != _INT32 or shape != zero_point.shape:
@@ -1513,16 +1559,16 @@ def _frame_extents(door: Door, frame: Any) -> tuple[int, int]:
 
 def _stored_values(door: Door, settings: FrameSettings, kind: type[Any], tensor: Any) -> np.ndarray:
     """The values of a quantized tensor that stand for what the settings say."""
-    values, given = _tensor(door, "tensor", kind, tensor)
-    if given.axis is not None:
+    taken = _tensor(door, "tensor", kind, tensor)
+    if taken.axis is not None:
         rule = "tensor must have a single scale and zero point, those of the keywords"
-        door.refuse(ValueError, f"{rule}, not some along axis {given.axis}")
-    pair = (float(given.scale), int(given.zero_point))
+        door.refuse(ValueError, f"{rule}, not some along axis {taken.axis}")
+    pair = (float(taken.scale), int(taken.zero_point))
     expected = (float(to_float32(np.array(settings.scale))), settings.zero_point)
     if pair != expected:
         rule = f"tensor has scale {pair[0]!r} and zero_point {pair[1]}"
         door.refuse(ValueError, f"{rule}, but the keywords say {expected[0]!r} and {expected[1]}")
-    return values
+    return taken.values
 
 
 def _shallow_channels(door: Door, settings: FrameSettings, sizes: dict[str, int]) -> int:

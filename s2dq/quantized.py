@@ -28,14 +28,15 @@ from s2dq._typing import Array, Blocks, DTypeLike, Reals, Viewable
 from s2dq._validate import (
     Call,
     Parameters,
+    Snapshot,
     check_equal,
     check_packed,
-    check_tensor,
     dequantize_call,
-    is_intact,
     no_memory,
     quantize_call,
+    refuse_tensor,
     requantize_call,
+    snapshot,
     tensor_parts,
 )
 from s2dq.operators import SLACK, Operation, program_of
@@ -212,6 +213,8 @@ class QuantizedTensor:
     def __eq__(self, other: object) -> bool:
         if type(other) is not QuantizedTensor:
             return NotImplemented
+        if snapshot(self) is None or snapshot(other) is None:
+            return self is other
         return (
             self.dtype == other.dtype
             and self.shape == other.shape
@@ -239,20 +242,23 @@ class QuantizedTensor:
         self, operation: Operation, out: Any, num_threads: Any, arguments: tuple[Any, ...]
     ) -> "QuantizedTensor":
         """What an operator makes of this tensor; see `s2dq.operators.Operation`."""
-        if not (hasattr(self, "axis") and is_intact(self.values, self)):
-            check_tensor(operation.name, "x", QuantizedTensor, self)
-        if self.axis is None:
+        taken = snapshot(self)
+        if taken is None:
+            refuse_tensor(operation.name, "x", QuantizedTensor, self)
+        if taken.axis is None:
             if operation.pads and arguments[-1] is None:
-                arguments = (*arguments[:-1], int(self.zero_point))
-            values = operation.run(self.values, out, num_threads, arguments)
-            return made_of(values, Parameters(self.scale, self.zero_point, None), keep=out is not None)
-        call = operation.check(self.values, out, num_threads, arguments)
+                arguments = (*arguments[:-1], int(taken.zero_point))
+            values = operation.run(taken.values, out, num_threads, arguments)
+            own = Parameters(taken.scale.copy(), taken.zero_point.copy(), None)
+            own.scale.flags.writeable = own.zero_point.flags.writeable = False
+            return made_of(values, own, keep=out is not None)
+        call = operation.check(taken.values, out, num_threads, arguments)
         pads = None
         try:
             if isinstance(call.problem, DepthProblem):
-                parameters, padding = _followed_depth(self, operation.name, call.problem)
+                parameters, padding = _followed_depth(taken, operation.name, call.problem)
             else:
-                parameters, padding = _followed_batch(self, operation.name, call.problem)
+                parameters, padding = _followed_batch(taken, operation.name, call.problem)
             if operation.pads and arguments[-1] is None:
                 call, pads = _with_padding(call, padding)
         except MemoryError as error:
@@ -422,8 +428,8 @@ def dequantize(
     """
     call = dequantize_call("dequantize", QuantizedTensor, q, out, num_threads)
     try:
-        along = _along(q.shape, q)
-        _kernels.convert(call.x, call.out, _spread(q, along), None, along[:3], call.num_threads)
+        along = _along(call.x.shape, call.parameters)
+        _kernels.convert(call.x, call.out, _spread(call.parameters, along), None, along[:3], call.num_threads)
     except MemoryError as error:
         raise no_memory("dequantize", "q", call.x) from error
     return call.result
@@ -490,21 +496,22 @@ def requantize(
     QuantizedTensor([-128,    0,  127], dtype=int8, scale=0.00392157, zero_point=-128)
     """
     call = requantize_call("requantize", QuantizedTensor, q, scale, zero_point, dtype, out, num_threads)
-    axis = q.axis if q.axis is not None else call.parameters.axis
-    shape = np.broadcast_shapes(q.scale.shape, call.parameters.scale.shape)
+    assert call.source is not None, "requantize has the parameters of both sides"
+    axis = call.source.axis if call.source.axis is not None else call.parameters.axis
+    shape = np.broadcast_shapes(call.source.scale.shape, call.parameters.scale.shape)
     source, target = (
         Parameters(np.broadcast_to(pair.scale, shape), np.broadcast_to(pair.zero_point, shape), axis)
-        for pair in (q, call.parameters)
+        for pair in (call.source, call.parameters)
     )
     bytes_to_bytes = call.x.itemsize == call.out.itemsize == 1
     try:
         planes = None
-        if bytes_to_bytes and call.x.size >= 256 * prod(shape) > 0 and _shared_by(q.shape, source) >= _TABLE_RUN:
+        if bytes_to_bytes and call.x.size >= 256 * prod(shape) > 0 and _shared_by(call.x.shape, source) >= _TABLE_RUN:
             planes = _planes(call.x, source)
         if planes:
             _look_up(call.x, call.out, source, target, planes, call.num_threads)
         else:
-            along = _along(q.shape, source)
+            along = _along(call.x.shape, source)
             spread = _spread(source, along), _spread(target, along)
             _kernels.convert(call.x, call.out, *spread, along[:3], call.num_threads)
     except MemoryError as error:
@@ -646,12 +653,12 @@ def _in_words(shape: tuple[int, ...], pair: Pair) -> bool:
     return len(shape) == 5 and pair.axis == 1 and pair.scale.size != shape[1]
 
 
-def _axes_of(q: QuantizedTensor) -> tuple[int, ...]:
+def _axes_of(q: Snapshot) -> tuple[int, ...]:
     assert q.axis is not None, "asked of parameters along an axis"
     return (1, 4) if _in_words(q.shape, q) else (q.axis,)
 
 
-def _one_for_all(q: QuantizedTensor, name: str, rows: np.ndarray, what: str) -> np.ndarray:
+def _one_for_all(q: Snapshot, name: str, rows: np.ndarray, what: str) -> np.ndarray:
     """The one pair that each row of pairs comes to; rows without entries hold nothing."""
     if not rows.shape[1]:
         return np.full(rows.shape[0], _SPARE)
@@ -660,7 +667,7 @@ def _one_for_all(q: QuantizedTensor, name: str, rows: np.ndarray, what: str) -> 
     return rows[:, 0]
 
 
-def _followed_depth(q: QuantizedTensor, name: str, p: DepthProblem) -> tuple[Parameters, _Padding]:
+def _followed_depth(q: Snapshot, name: str, p: DepthProblem) -> tuple[Parameters, _Padding]:
     """Parameters behind space_to_depth, depth_to_space or a change of layout, and those of what is padded."""
     assert q.axis is not None, "a single pair stays what it is"
     if _in_words(q.shape, q):
@@ -684,7 +691,7 @@ def _followed_depth(q: QuantizedTensor, name: str, p: DepthProblem) -> tuple[Par
 
 
 def _followed_channels(
-    q: QuantizedTensor, name: str, p: DepthProblem, pairs: np.ndarray
+    q: Snapshot, name: str, p: DepthProblem, pairs: np.ndarray
 ) -> tuple[Parameters, _Padding]:
     """Each channel's pair goes to all deep channels that come from it, or comes from all that it is made of."""
     digits = deep_digits(p.mode, p.source.spatial)
@@ -704,7 +711,7 @@ def _followed_channels(
     return _parameters(moved, p.target.axes.index("cb" if p.target.packed else "c")), padding
 
 
-def _followed_batch(q: QuantizedTensor, name: str, p: BatchProblem) -> tuple[Parameters, _Padding]:
+def _followed_batch(q: Snapshot, name: str, p: BatchProblem) -> tuple[Parameters, _Padding]:
     """Parameters behind space_to_batch_nd or batch_to_space_nd, and those of what is padded."""
     axes = _axes_of(q)
     padding = _Padding(q.zero_point, axes)
@@ -721,7 +728,7 @@ def _followed_batch(q: QuantizedTensor, name: str, p: BatchProblem) -> tuple[Par
     return _parameters(grid.reshape(-1), q.axis), padding
 
 
-def _for_all(q: QuantizedTensor, name: str, pairs: np.ndarray, what: str) -> Parameters:
+def _for_all(q: Snapshot, name: str, pairs: np.ndarray, what: str) -> Parameters:
     """One pair for the whole tensor."""
     return _parameters(_one_for_all(q, name, pairs.reshape(1, -1), what)[0], None)
 

@@ -6,6 +6,7 @@ out_format and mode count as one parameter, so every triple of these meets every
 
 import ctypes
 import gc
+import os
 import re
 import sys
 import time
@@ -383,7 +384,7 @@ def test_empty_tensor_of_huge_elements_costs_nothing(operator):
     x = np.zeros((0, 2, 2, 1), f"V{2**30}")
     began = time.monotonic()
     assert getattr(s2dq, operator)(x, *arguments).size == 0
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 2 * float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
 
 
 def packed_to_packed(arguments):

@@ -605,7 +605,7 @@ def test_it_never_changes():
 
 
 CHANGES = {
-    "values.shape": lambda q: setattr(q.values, "shape", (4, 8)),
+    "values.shape": lambda q: setattr(q.values, "shape", (4, q.values.size // 4)),
     "values.dtype": lambda q: setattr(q.values, "dtype", np.int16),
     "values of floats": lambda q: setattr(q.values, "dtype", np.float16),
     "scale.shape": lambda q: setattr(q.scale, "shape", (q.scale.size, 1)),
@@ -656,6 +656,62 @@ def test_scales_are_their_tensors_own():
     first.scale[...] = 3
     again = QuantizedTensor(values, 0.8125, 0)
     assert again.scale.shape == () and again.scale == np.float32(0.8125) and not again.scale.flags.writeable
+    moved = s2dq.pack_vect_c(QuantizedTensor(values.reshape(1, 2, 1, 1), 0.5, 3))
+    moved.scale.shape = moved.zero_point.shape = (1, 1)
+    for array in (moved.scale, moved.zero_point):
+        array.flags.writeable = True
+        array[...] = 9
+    again = QuantizedTensor(values, 0.5, 3)
+    assert (again.scale, again.zero_point) == (0.5, 3)
+
+
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+def test_result_has_parameters_of_its_own():
+    q = tensor((1, 4, 4, 2), scale=0.5, zero_point=3)
+    moved = s2dq.space_to_depth(q, 2)
+    moved.scale.shape = (1, 1)
+    moved.zero_point.flags.writeable = True
+    moved.zero_point[...] = 9
+    assert s2dq.space_to_depth(q, 2) == s2dq.space_to_depth(tensor((1, 4, 4, 2), scale=0.5, zero_point=3), 2)
+    assert moved != q and moved == moved and not moved == copy.copy(q)
+
+
+class Changing:
+    """An argument whose value is 2, and which changes an array when it is asked for it."""
+
+    def __init__(self, change, value=2):
+        self.change, self.value = change, value
+
+    def __index__(self):
+        self.change()
+        return self.value
+
+
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize("axis", [None, 0, 3])
+@pytest.mark.parametrize("change", CHANGES)
+def test_tensors_that_change_during_the_call(change, axis):
+    """A call goes on with what it has seen: no other result, and no other error."""
+    def fresh():
+        parameters = (0.5, -1) if axis is None else ([0.5, 0.25], [-1, -2])
+        return QuantizedTensor(np.arange(64, dtype=np.int8).reshape(2, 4, 4, 2), *parameters, axis=axis)
+
+    calls = {
+        "space_to_depth": lambda q, two: s2dq.space_to_depth(q, two),
+        "space_to_batch_nd": lambda q, two: s2dq.space_to_batch_nd(q, [1, 1], [[0, two], [0, 0]]),
+        "pack_vect_c": lambda q, two: s2dq.pack_vect_c(q, "NHWC", num_threads=two),
+        "dequantize": lambda q, two: s2dq.dequantize(q, num_threads=two),
+        "requantize": lambda q, two: s2dq.requantize(q, 0.25, two),
+    }
+    if axis is None and change == "scale.strides":
+        change = "scale.dtype"  # a number has no strides
+    for call in calls.values():
+        q = fresh()
+        result, expected = call(q, Changing(lambda q=q: CHANGES[change](q))), call(fresh(), 2)
+        if isinstance(expected, QuantizedTensor):
+            assert result == expected
+        else:
+            same(result, expected)
 
 
 @pytest.mark.parametrize("q", [tensor(), tensor(axis=3, scale=[0.5, 0.25]), tensor((0, 3)), tensor((), zero_point=7),

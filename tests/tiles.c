@@ -372,17 +372,33 @@ static void draw_apart(void)
     if (kernels.steps) store_alike();
 }
 
-/* Tiles that fill with zeros alone, which in half of the cases store but one byte of a piece. */
+/* All bytes of the inputs are there, and each 16 of an output come from as many parts of 16 bytes; one is filled. */
+static void scatter(void)
+{
+    const int width = S2DQ_REGISTER_BYTES / (int)tile.loads, part = 16;
+    for (int piece = 0; piece < tile.inputs * tile.loads; piece++) tile.src_mask[piece] = ~0ULL >> (64 - width);
+    for (int output = 0; output < tile.outputs; output++)
+        for (int lane = 0; lane < S2DQ_REGISTER_BYTES; lane++) {
+            const int from = (lane % part * part + lane / part + output) % (int)(tile.inputs * S2DQ_REGISTER_BYTES);
+            const int upper = from >= 2 * S2DQ_REGISTER_BYTES;
+            tile.upper[output] = (tile.upper[output] & ~(1ULL << lane)) | (uint64_t)upper << lane;
+            (upper ? tile.high : tile.low)[output][lane] = (uint8_t)(from - upper * 2 * S2DQ_REGISTER_BYTES);
+            tile.fill[output][lane] = (int8_t)(output || lane ? -1 : 0);
+        }
+}
+
+/* Tiles that fill with zeros alone, some from all over the inputs; half of them store but one byte of a piece. */
 static void draw_bare(void)
 {
     do draw_tile();
     while (!tile.fills || tile.mapped);
     tile = asked;
+    if (one_in(2)) scatter();
+    else flip = 0;
     if (one_in(2))
         for (int piece = 0; piece < tile.outputs * tile.stores; piece++)
             if (tile.dst_mask[piece]) tile.dst_mask[piece] = 1ULL << (63 - __builtin_clzll(tile.dst_mask[piece]));
     memset(fill, 0, sizeof fill);
-    flip = 0;
     make_tile(one_in(2));
     make_steps();
 }
@@ -672,7 +688,7 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     if (kind != EDGE) in = over_loops(in, src_at), out = over_loops(out, dst_at);
     if (in.high - in.low > ARENA || out.high - out.low > ARENA) {
         puts("tiles: a program does not fit into the arena");
-        exit(2);
+        exit(1);
     }
     const int at_end = one_in(2);
     uint8_t *x = src + (at_end ? ARENA - in.high : -in.low), *y = dst + (at_end ? ARENA - out.high : -out.low);
