@@ -1020,6 +1020,7 @@ def dequantize_call(name: str, kind: type[Any], q: Any, out: Any, num_threads: A
     door = Door(name)
     taken = _tensor(door, "q", kind, q)
     array = taken.values
+    door.context["q.shape"] = array.shape
     dtype = np.dtype(np.float32)
     if out is not None:
         view = door.ndarray("out", out)
@@ -1039,6 +1040,7 @@ def requantize_call(
     door = Door(name)
     taken = _tensor(door, "q", kind, q)
     array, source = taken.values, taken.parameters
+    door.context["q.shape"] = array.shape
     kept = array.dtype if dtype is None else _dtype(door, dtype)
     given = _read_parameters(door, scale, zero_point, None, kept, array.shape)
     wanted = door.threads(num_threads)
@@ -1163,8 +1165,6 @@ def _tensor(door: Door, argument: str, kind: type[Any], q: Any) -> Snapshot:
     taken = snapshot(q)
     if taken is None:
         _refuse_tensor(door, argument, kind, q)
-    if argument == "q":
-        door.context["q.shape"] = taken.shape
     return taken
 
 

@@ -828,6 +828,7 @@ def change_arrays_under_the_call():
         (frame, shrink_out, lambda x, out, two: s2dq.space_to_depth(x, 2, out=out, pad_value=two)),
         (frame, shrink_out, lambda x, out, two: s2dq.space_to_depth(x, 2, out=out, num_threads=two)),
     ]
+
     class Widen(Shrink):
         """Makes fewer and wider elements of the array."""
 

@@ -696,16 +696,16 @@ def test_tensors_that_change_during_the_call(change, axis):
         parameters = (0.5, -1) if axis is None else ([0.5, 0.25], [-1, -2])
         return QuantizedTensor(np.arange(64, dtype=np.int8).reshape(2, 4, 4, 2), *parameters, axis=axis)
 
-    calls = {
-        "space_to_depth": lambda q, two: s2dq.space_to_depth(q, two),
-        "space_to_batch_nd": lambda q, two: s2dq.space_to_batch_nd(q, [1, 1], [[0, two], [0, 0]]),
-        "pack_vect_c": lambda q, two: s2dq.pack_vect_c(q, "NHWC", num_threads=two),
-        "dequantize": lambda q, two: s2dq.dequantize(q, num_threads=two),
-        "requantize": lambda q, two: s2dq.requantize(q, 0.25, two),
-    }
+    calls = [
+        lambda q, two: s2dq.space_to_depth(q, two),
+        lambda q, two: s2dq.space_to_batch_nd(q, [1, 1], [[0, two], [0, 0]]),
+        lambda q, two: s2dq.pack_vect_c(q, "NHWC", num_threads=two),
+        lambda q, two: s2dq.dequantize(q, num_threads=two),
+        lambda q, two: s2dq.requantize(q, 0.25, two),
+    ]
     if axis is None and change == "scale.strides":
         change = "scale.dtype"  # a number has no strides
-    for call in calls.values():
+    for call in calls:
         q = fresh()
         result, expected = call(q, Changing(lambda q=q: CHANGES[change](q))), call(fresh(), 2)
         if isinstance(expected, QuantizedTensor):
