@@ -71,6 +71,28 @@ def test_mutants_of_the_package_are_python(file):
         assert mutant.before == text[mutant.start : mutant.start + len(mutant.before)]
 
 
+def test_text_at_a_commit(tmp_path, monkeypatch):
+    if not shutil.which("git"):
+        pytest.skip("no git")
+    mutants = module()
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    path = tmp_path / "s2dq" / "code.py"
+    path.parent.mkdir()
+    path.write_text("a = b + 1\n")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@localhost"]
+    for command in (["init", "-q"], ["add", "--all"], ["commit", "-q", "-m", "old"]):
+        subprocess.run([*git, *command], check=True)
+    path.write_text("c = d - 2\na = b + 1\n")
+    old = mutants.text_at("HEAD", "s2dq/code.py").decode()
+    assert old == "a = b + 1\n"
+    assert mutants.text_at("HEAD", "s2dq/nowhere.py") == b""
+    with pytest.raises(subprocess.CalledProcessError):
+        mutants.text_at("no-such-commit", "s2dq/code.py")
+    names = {m.name for m in mutants.mutants_of("s2dq/code.py", old)}
+    new = [m for m in mutants.mutants_of("s2dq/code.py", path.read_text()) if m.name not in names]
+    assert {m.line for m in new} == {1} and {m.before for m in new} == {"d - 2", "2"}
+
+
 def test_equivalent_mutants_exist():
     """What is listed as meaning the same is still one of the mutants."""
     mutants = module()

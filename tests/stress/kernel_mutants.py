@@ -17,14 +17,14 @@ machines (`neon.h` on x86-64): with `--cross` they are compiled for one of them,
 
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/tile.h _micro/axis.h
     python tests/stress/kernel_mutants.py --dir DIRECTORY --files _micro/avx2.h --programs --jobs 2
-    python tests/stress/kernel_mutants.py --dir DIRECTORY --files _kernels.pyx --minutes 30 --jobs 2
+    python tests/stress/kernel_mutants.py --dir DIRECTORY --files _kernels.pyx --minutes 30 --jobs 2 --since v1.0
     python tests/stress/kernel_mutants.py --dir DIRECTORY --cross aarch64 --files _micro/neon.h --jobs 2
 
-All headers at once take the compiler a minute, in the programs. What is in results.json is not run again, and which
-tests reach what is kept there too: take another directory when tests have changed. Survivors are printed with their
-change, but for those that `equivalent_kernel_mutants.txt` beside this file explains: some by name, which are not run,
-and, as `* in LINE` and `* in FUNCTION()`, whatever survives there. For where code only weighs which of several ways is
-quickest, or fetches ahead, no change is a wrong byte.
+`--since COMMIT` takes those of what was written behind it. All headers at once take the compiler a minute, in the
+programs. What is in results.json is not run again, and which tests reach what is kept there too: take another directory
+when tests have changed. Survivors are printed with their change, but for those that `equivalent_kernel_mutants.txt`
+beside this file explains: some by name, which are not run, and, as `* in LINE` and `* in FUNCTION()`, whatever survives
+there. For where code only weighs which of several ways is quickest, or fetches ahead, no change is a wrong byte.
 """
 
 import argparse
@@ -47,7 +47,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent, told_apart
+from mutants import EVERYTHING, ROOT, Mutant, Part, equivalent, text_at, told_apart
 
 SUITES = ["decisions", "worked_cases", "dtypes", "arrays", "out", "lookup", "digests", "operators", "quantized",
           "preprocess", "postprocess", "memo", "prepared", "programs", "allocations", "plan", "recorded_plans", "tiles",
@@ -65,6 +65,8 @@ PROGRAMS = [("boxes 20000 1 portable", False), ("boxes 20000 1 avx2", False), ("
             ("numbers 1000 2 all", True), ("system", False), ("system", True)]  # fmt: skip
 # The same for another machine, by its name.
 CROSS_PROGRAMS = {"aarch64": [("tiles 1000 1 neon", False), ("tiles 300 2 neon", True)]}
+# AVX-512 by plain C, for processors without it.
+AVX512_IN_C = ["-mavx2", "-mbmi", "-mbmi2", "-Wno-psabi", "-D_GNU_SOURCE=", "-include", "tests/avx512_in_c.h"]
 # What a parser of C takes for types or stray words; blanks do not move what follows.
 ATTRIBUTES = re.compile(rb"\bS2DQ_(?:AVX2|512|STEP|NEON)(?:_INLINE)?\b|\bS2DQ_(?:EVERYWHERE|RESTRICT|THREAD_LOCAL)\b")
 SWAPS = {
@@ -383,7 +385,7 @@ def woven(raw, spots, number, is_c):
 class Kernels:
     """The package in a directory of its own, its kernels with all mutants in them."""
 
-    def __init__(self, folder, files, cross=""):
+    def __init__(self, folder, files, cross="", commit=None):
         self.folder = Path(folder)
         self.cross = cross  # the name of another machine
         self.mutants = []  # their numbers are their places
@@ -392,7 +394,7 @@ class Kernels:
         self.functions = []  # of every mutant, the name
         self.spots = {}
         for file in files:
-            raw = (ROOT / "s2dq" / file).read_bytes()
+            raw = text_at(commit, f"s2dq/{file}") if commit else (ROOT / "s2dq" / file).read_bytes()
             is_c = file.endswith(".h")
             read = CText(raw) if is_c else CythonText(raw.decode())
             self.spots[file] = raw, read.spots, {}
@@ -487,7 +489,8 @@ static __attribute__((noinline)) int S2DQ_M(int k)
         elif self.cross:  # traces are of loads and stores by x86's instructions
             how = ["-static"]
         compiler = f"{self.cross}-linux-gnu-gcc" if self.cross else "gcc"
-        command = [compiler, "-O1", "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
+        stand_in = [] if self.cross or has_avx512() else AVX512_IN_C
+        command = [compiler, "-O1", *stand_in, "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
                    "-ffp-contract=off", "-fopenmp", f"-ftrivial-auto-var-init={unwritten}",
                    *how, f"tests/{name}.c", "-lm"]  # fmt: skip
         self.compile([*command, "-o", str(program)], dict(os.environ))
@@ -549,6 +552,10 @@ static __attribute__((noinline)) int S2DQ_M(int k)
 
         return {k for k, (file, first, last) in enumerate(self.spans)
                 if any(is_blamed(k, file, line) for line in range(first, last + 1))}
+
+
+def has_avx512():
+    return "avx512_vbmi" in Path("/proc/cpuinfo").read_text()
 
 
 def mutant_key(mutant):
@@ -753,6 +760,7 @@ def parse_args():
     parser.add_argument("--programs", action="store_true", help="the programs in C alone")
     parser.add_argument("--cross", default="", choices=CROSS_PROGRAMS,
                         help="of another machine, in its programs in C alone")
+    parser.add_argument("--since", metavar="COMMIT", help="of what was written behind it")
     parser.add_argument("--sample", type=int, metavar="N", help="so many of all, by chance")
     parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N",
                         help="of N parts of all the K-th, the same ones on every machine")
@@ -771,14 +779,15 @@ def main():
         return run_session(args)
     folder = args.dir.resolve()
     kernels = Kernels(folder / "checkout", args.files, args.cross)
+    older = Kernels(folder, args.files, args.cross, args.since).mutants if args.since else []
+    known = equivalent(EQUIVALENT) | {m.name for m in older}
     if args.list:
         for mutant, function in zip(kernels.mutants, kernels.functions):
-            if mutant in args.part:
+            if mutant in args.part and mutant.name not in known:
                 print(f"{mutant.line:5} {function}: {mutant.name}")
         return 0
     folder.mkdir(exist_ok=True)
     kernels.prepare()
-    known = equivalent(EQUIVALENT)
     pool = [k for k, m in enumerate(kernels.mutants)
             if k not in kernels.refused and m in args.part and m.name not in known]
     chosen = sorted(random.Random(args.seed).sample(pool, min(args.sample or len(pool), len(pool))))

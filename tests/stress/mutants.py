@@ -9,8 +9,9 @@ some 3,700 of `_plan.py` and `_validate.py` take two hours of one core.
     python tests/stress/mutants.py --files s2dq/_plan.py s2dq/_validate.py --jobs 2 --resume mutants.json
     python tests/stress/mutants.py --sample 100 --resume mutants.json
     python tests/stress/mutants.py --files s2dq/_plan.py --part 1/8
+    python tests/stress/mutants.py --files s2dq/_validate.py --since v1.0
 
-What `--resume FILE` holds is not run again. The parts are the same on every machine, and after most edits. Survivors
+The last are those of what has been written since a commit. What `--resume FILE` holds is not run again. The parts are the same on every machine, and after most edits. Survivors
 are printed with their change. Those that no test can notice, for they mean the same, are listed with the reason in
 `equivalent_mutants.txt` beside this file, and are left out.
 """
@@ -207,6 +208,15 @@ def text_of(file):
     return (PACKAGE.parent / file).read_text()
 
 
+def text_at(commit, file):
+    """The bytes of a file in an older commit, none where there was no such file."""
+    git = ["git", "-c", "safe.directory=*", "-C", str(ROOT)]
+    listed = subprocess.run([*git, "ls-tree", "--name-only", commit, "--", file], check=True, capture_output=True)
+    if not listed.stdout:
+        return b""
+    return subprocess.run([*git, "show", f"{commit}:{file}"], check=True, capture_output=True).stdout
+
+
 def equivalent(path=EQUIVALENT):
     """Names of mutants that mean the same as the original."""
     return {line for line in path.read_text().splitlines() if line and not line.startswith("#")}
@@ -330,6 +340,7 @@ def parse_args():
     parser.add_argument("--files", nargs="+", default=list(TESTS), choices=list(TESTS), metavar="FILE")
     parser.add_argument("--lines", type=lambda text: range(*map(int, text.split(":"))), metavar="FIRST:END",
                         help="of those of these lines alone, such as new ones")
+    parser.add_argument("--since", metavar="COMMIT", help="of what was written behind it")
     parser.add_argument("--part", type=Part, default=EVERYTHING, metavar="K/N",
                         help="of N parts of all the K-th, the same ones on every machine")
     parser.add_argument("--seed", type=int, default=20250301)
@@ -349,6 +360,8 @@ def main():
     if args.serve:
         return serve()
     known = equivalent()
+    if args.since:
+        known |= {m.name for file in args.files for m in mutants_of(file, text_at(args.since, file).decode())}
     pool = [m for file in args.files for m in mutants_of(file, text_of(file)) if m.name not in known]
     pool = [m for m in pool if m in args.part and (not args.lines or m.line in args.lines)]
     chosen = random.Random(args.seed).sample(pool, min(args.sample or len(pool), len(pool)))
