@@ -228,8 +228,6 @@ cdef extern from "_micro/threads.h" nogil:
     int s2dq_thread() noexcept
     int s2dq_team() noexcept
     int64_t s2dq_now() noexcept
-    int64_t s2dq_get_begun() noexcept
-    void s2dq_begin() noexcept
     int64_t s2dq_get_last_end() noexcept
     void s2dq_set_last_end(int64_t when) noexcept
     int s2dq_get_last_team() noexcept
@@ -1104,7 +1102,6 @@ def run(Program program not None, cnp.ndarray x not None, cnp.ndarray out not No
     """
     cdef Buffers buffers
     check_slack(fill.shape[0])
-    s2dq_begin()
     set_up(&buffers, &fill[0], lookups)
     buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
     buffers.y = <uint8_t *>cnp.PyArray_DATA(out)
@@ -1551,7 +1548,6 @@ cdef class Memo:
         cdef cnp.ndarray result
         cdef tuple key = None
         cdef int threads = 0
-        cdef int64_t begun
         if type(x) is cnp.ndarray and known_threads(num_threads, &threads):
             key = plain(arguments, 0)
         if key is not None:
@@ -1562,19 +1558,18 @@ cdef class Memo:
                     self._put_first(<cnp.ndarray>x, seen)
                     return result
         # What is remembered is what was checked: the frozen arguments, which nobody can change in between. Not for
-        # objects, which may themselves be lists to pad with.
-        if key is not None and not x.dtype.hasobject:
-            begun = s2dq_get_begun()
+        # objects, which may themselves be lists to pad with, nor for records, whose pad value is a tuple and no list.
+        if key is not None and not x.dtype.hasobject and x.dtype.names is None:
             try:
                 returned, view, written, program, fill, lookups = self.check(x, out, num_threads, key)
-            except Exception:
-                if s2dq_get_begun() != begun:  # a signal's handler raised it, or there was no memory
+            except Exception as error:
+                if not error.__dict__.get("refused"):  # a signal's handler raised it, or there was no memory
                     raise
             else:
                 if program is not None and max(cnp.PyArray_NDIM(view), cnp.PyArray_NDIM(written)) <= SEEN_AXES:
                     self._remember(key, view, Seen(view, written, program, fill, lookups, key))
                 return returned
-        # Also for the message of a call that failed: it shows the arguments as the caller wrote them.
+        # Also for the message of a call that was refused: it shows the arguments as the caller wrote them.
         return self.check(x, out, num_threads, arguments)[0]
 
     cdef Seen _find(self, tuple key, cnp.ndarray x):

@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, wraps
 from itertools import islice
-from math import copysign, inf, isfinite, isnan, prod
+from math import copysign, inf, isfinite, isnan, nextafter, prod
 from numbers import Complex, Number, Real
 from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
@@ -32,6 +32,7 @@ from s2dq._layout import (
 MAX_BYTES = 2**63 - 1
 MAX_DIMENSIONS = 64  # of an ndarray
 MAX_ENTRIES = 2**16  # that are read before it is known how many there have to be
+_HUGE = 2**4096
 
 _DLPACK_CPU = 1
 
@@ -42,8 +43,17 @@ Problem = TypeVar("Problem", bound=DepthProblem | BatchProblem)
 _NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though some of them call themselves so
 UNMADE = object()  # as `out`: a call that is checked and not made, whose result may be larger than the memory
 
-_short = reprlib.Repr()
-_short.maxother, _short.maxstring, _short.maxlist, _short.maxtuple = 80, 60, 8, 8
+class _Short(reprlib.Repr):
+    """Shortens bytes as `reprlib` shortens strings: before their repr is made."""
+
+    def repr_bytes(self, x: bytes, level: int) -> str:
+        return repr(x) if len(x) <= self.maxother else f"{x[: self.maxother // 2]!r}...({len(x)} bytes)"
+
+    repr_bytearray = cast(Any, repr_bytes)
+
+
+_short = _Short()
+_short.maxother, _short.maxstring, _short.maxlist, _short.maxtuple, _short.maxlevel = 80, 60, 8, 8, 4
 _LONGEST = 400  # characters of a value in a message: lists of lists have no end in sight
 
 
@@ -112,17 +122,23 @@ def guarded(check: Check) -> Check:
 
     @wraps(check)
     def door(name: str, *arguments: Any) -> Any:
+        refused = False
         try:
             return check(name, *arguments)
         except Refusal as refusal:
             kind, text, cause = refusal.kind, refusal.text, refusal.cause
+            # What a signal's handler raises can be the cause, too; a TypeError is that of a value that is no integer.
+            refused = cause is None or type(cause) is TypeError
         except MemoryError as error:
             kind, cause = MemoryError, error
             text = f"{name}: no memory to read the arguments"
         except Exception as error:
             kind, cause = TypeError, error
             text = f"{name}: a method of an argument raised {type(error).__name__}"
-        raise kind(text) from cause
+        error = kind(text)
+        if refused:  # by a rule, so that the same arguments are refused again: `_kernels.Memo` wants to know
+            error.__dict__["refused"] = True
+        raise error from cause
 
     return cast(Check, door)
 
@@ -159,10 +175,13 @@ class Door:
         if isinstance(value, (bool, np.bool_)):
             self.refuse(TypeError, f"{argument} must be an integer, not {show(value)}")
         self.present(argument, value)
-        try:
-            number = int.__pos__(operator.index(value))
-        except Exception as error:
-            self.refuse(TypeError, f"{argument} must be an integer, not {show(value)}", error)
+        if type(value) is int:
+            number = value
+        else:
+            try:
+                number = int.__pos__(operator.index(value))
+            except Exception as error:
+                self.refuse(TypeError, f"{argument} must be an integer, not {show(value)}", error)
         if number < least:
             self.refuse(ValueError, f"{argument} must be at least {least}, not {show(number)}")
         return number
@@ -182,14 +201,14 @@ class Door:
             return 0
         return min(self.integer(argument, num_threads, 1), 2**31 - 1)
 
-    def real(self, argument: str, value: Any) -> float:
-        """A finite real number."""
+    def real(self, argument: str, value: Any, odd: bool = False) -> float:
+        """A finite real number; `odd` as `_to_float` has it."""
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]
         if not isinstance(value, Real) or isinstance(value, _NO_NUMBERS):
             self.refuse(TypeError, f"{argument} must be a real number, not {show(value)}")
         try:
-            number = float(value)
+            number = _to_float(value, odd)
         except OverflowError:
             number = inf
         if not isfinite(number):
@@ -418,7 +437,12 @@ class Door:
 
     def size(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         """Refuse a shape that no array can have."""
-        if prod(max(1, extent) for extent in shape) * max(1, dtype.itemsize) > MAX_BYTES:
+        nbytes = max(1, dtype.itemsize)
+        for extent in shape:
+            nbytes *= max(1, extent)
+            if nbytes > MAX_BYTES:
+                break
+        if nbytes > MAX_BYTES:
             rule = f"a result of shape {_sized(shape)} and dtype {dtype} would be larger than 2**63 - 1 bytes"
             self.refuse(ValueError, rule)
 
@@ -748,17 +772,25 @@ def depth_sizes(
     dst_lanes = (src_lanes if out_format is None and lanes == 4 else lanes) if target.packed else 0
     count = _channels(door, sizes, logical)
 
-    area, divisor = prod(block), f"{door.caller.argument('block_size')} {show(block_size)}"
+    area = _area(block)
     extents = [sizes[axis] for axis in source.spatial]
     axes = [spatial_word(axis) for axis in source.spatial]
+
+    def divisor() -> str:  # asked for where a call is refused: `block_size` can be of the caller's own class
+        return f"{door.caller.argument('block_size')} {show(block_size)}"
+
     if to_depth:
         shallow, result_channels = count, count * area
-        blocks = _cut(door, extents, block, margins, axes, [divisor] * len(block))
+
+        def tell_padded(i: int, padded: str) -> str:
+            return f"{axes[i]} {padded} is not divisible by {divisor()}"
+
+        blocks = _cut(door, extents, block, margins, tell_padded)
         space, result_extents = extents, blocks
     else:
         if count % area or (words_to_words and sizes["cb"] % area):
             amount = f"words {sizes['cb']}" if words_to_words else f"channels {count}"
-            door.refuse(ValueError, f"number of {amount} is not divisible by {divisor} (block area {show(area)})")
+            door.refuse(ValueError, f"number of {amount} is not divisible by {divisor()} ({_area_in_words(area)})")
         shallow = result_channels = count // area
         blocks = extents
 
@@ -819,17 +851,19 @@ def batch_sizes(door: Door, to_batch: bool, x: np.ndarray, block: tuple[int, ...
         door.refuse(ValueError, f"{rule}, not {x.ndim}")
     batch, *extents = x.shape[: dims + 1]
     rest = x.shape[dims + 1:]
-    area = prod(block)
+    area = _area(block)
     if to_batch:
-        axes = [f"axis {i + 1} of extent" for i in range(dims)]
-        divisors = [f"{caller.block_entry(i)} {show(b)}" for i, b in enumerate(block)]
-        blocks = _cut(door, extents, block, margins, axes, divisors)
+
+        def tell_padded(i: int, padded: str) -> str:
+            return f"axis {i + 1} of extent {padded} is not divisible by {caller.block_entry(i)} {show(block[i])}"
+
+        blocks = _cut(door, extents, block, margins, tell_padded)
         space = extents
         shape = (batch * area, *blocks, *rest)
     else:
         if batch % area:
             divisor = f"{caller.argument('block_shape')} {show(caller.block_shape(block))}"
-            door.refuse(ValueError, f"batch {batch} is not divisible by {divisor} (block area {show(area)})")
+            door.refuse(ValueError, f"batch {batch} is not divisible by {divisor} ({_area_in_words(area)})")
         batch //= area
         blocks = extents
 
@@ -922,17 +956,29 @@ def _channels(door: Door, sizes: dict[str, int], channels: int | None) -> int:
     return channels
 
 
+def _area(block: tuple[int, ...]) -> int:
+    """The product of the block, or one that is above 2**4096 where it is: integers of megabytes take long."""
+    area = 1
+    for b in block:
+        area *= b
+        if area > _HUGE:
+            break
+    return area
+
+
+def _area_in_words(area: int) -> str:
+    return f"block area {show(area)}" if area <= _HUGE else "block area above 2**4096"
+
+
 def _cut(
-    door: Door, extents: Sequence[int], block: tuple[int, ...], margins: Margins, axes: Sequence[str],
-    divisors: Sequence[str],
-) -> list[int]:  # fmt: skip
-    """How many blocks each padded axis has; `axes` and `divisors` say in a message what is divided by what."""
+    door: Door, extents: Sequence[int], block: tuple[int, ...], margins: Margins, tell: Callable[[int, str], str]
+) -> list[int]:
+    """How many blocks each padded axis has; `tell` says of one that it has no whole number of them."""
     blocks = []
-    for axis, divisor, extent, b, (start, end) in zip(axes, divisors, extents, block, margins):
+    for i, (extent, b, (start, end)) in enumerate(zip(extents, block, margins)):
         total = extent + start + end
         if total % b:
-            padded = f"{extent}" if total == extent else f"{extent} padded to {show(total)}"
-            door.refuse(ValueError, f"{axis} {padded} is not divisible by {divisor}")
+            door.refuse(ValueError, tell(i, f"{extent}" if total == extent else f"{extent} padded to {show(total)}"))
         blocks.append(total // b)
     return blocks
 
@@ -1251,7 +1297,8 @@ def _entries(door: Door, argument: str, value: Any, what: str, kinds: str, most:
 def _scales(door: Door, value: Any, most: int) -> np.ndarray:
     """Scales as float32, 0-d or 1-d: finite and above 0 once they are rounded."""
     if isinstance(value, (list, tuple, range)):
-        numbers = [door.real(f"scale[{i}]", entry) for i, entry in enumerate(door.read("scale", value, most))]
+        entries = door.read("scale", value, most)
+        numbers = [door.real(f"scale[{i}]", entry, odd=True) for i, entry in enumerate(entries)]
         scales = to_float32(np.array(numbers, np.float64))
     elif isinstance(value, Real) and not isinstance(value, (bool, np.generic)):
         scales = _one_float32(door.real("scale", value)).copy()  # its shape and flags are its tensor's
@@ -1295,6 +1342,29 @@ def _zero_points(door: Door, value: Any, dtype: np.dtype, most: int) -> np.ndarr
     return np.array(numbers, np.int32)
 
 
+def _to_float(value: Any, odd: bool = False) -> float:
+    """`value` as a float, however the thread rounds; or with `odd` as one which is rounded to float32 as `value` is.
+
+    Rounding twice is rounding once where what is not exact ends in an odd digit the first time.
+    """
+    if isinstance(value, np.integer):
+        above, below = int(value), 1
+    elif isinstance(value, np.longdouble) and np.isfinite(value):
+        above, below = value.as_integer_ratio()
+    else:
+        return float(value)
+    try:
+        number = above / below  # Python divides integers in integers
+    except OverflowError:
+        return inf if above > 0 else -inf
+    if odd and not np.float64(number).view(np.int64) & 1:
+        other_above, other_below = number.as_integer_ratio()
+        error = above * other_below - other_above * below
+        if error:
+            number = nextafter(number, inf if error > 0 else -inf)
+    return number
+
+
 @lru_cache(maxsize=256)
 def _one_float32(number: float) -> np.ndarray:
     """`to_float32` of a number, for the scales that come again and again."""
@@ -1311,7 +1381,15 @@ def to_float32(numbers: np.ndarray) -> np.ndarray:
     if numbers.dtype.kind == "f" and numbers.dtype.itemsize == 4:
         return numbers.astype(np.float32)  # its own, at most swapped
     with np.errstate(all="ignore"):  # a longdouble beyond float64
-        bits = numbers.astype(np.float64).view(np.int64)
+        doubles = numbers.astype(np.float64)
+        if numbers.dtype.itemsize > 4 and numbers.dtype.str[1:] != "f8":
+            if numbers.dtype.kind == "f":
+                inexact = np.isfinite(numbers) & (doubles.astype(numbers.dtype) != numbers)
+            else:
+                inexact = np.abs(doubles) >= 2.0**53
+            if inexact.any():
+                doubles[inexact] = [_to_float(number, odd=True) for number in numbers[inexact]]
+        bits = doubles.view(np.int64)
     magnitude, sign = bits & MAX_BYTES, (bits < 0).astype(np.int64) << 31
     exponent = np.maximum((magnitude >> 52) - 1023, -1022)
     digits = (magnitude & (2**52 - 1)) | ((magnitude >> 52 > 0).astype(np.int64) << 52)
@@ -1420,7 +1498,7 @@ def _frame_scale(door: Door, dtype: np.dtype, scale: Any, zero_point: Any) -> tu
     """Scale and zero point of quantized frames."""
     if scale is None:
         door.refuse(ValueError, f"scale must be given for dtype {dtype}: the step between two quantized values")
-    step = door.real("scale", scale)
+    step = door.real("scale", scale, odd=True)
     _check_scales(door, to_float32(np.array(step)), scale)
     zero = door.integer("zero_point", zero_point, int(np.iinfo(dtype).min))
     if zero > np.iinfo(dtype).max:
@@ -1438,8 +1516,11 @@ def frame_margins(name: str, settings: FrameSettings, height: Any, width: Any) -
 
 def _frame_margins(door: Door, settings: FrameSettings, frame: tuple[int, int]) -> tuple[int, int]:
     if settings.size is None:
-        divisors = [f"block_size {show(b)}" for b in settings.block]
-        _cut(door, frame, settings.block, ((0, 0), (0, 0)), ("height", "width"), divisors)
+
+        def tell(i: int, padded: str) -> str:
+            return f"{('height', 'width')[i]} {padded} is not divisible by block_size {show(settings.block[i])}"
+
+        _cut(door, frame, settings.block, ((0, 0), (0, 0)), tell)
         return 0, 0
     for axis, extent, canvas in zip("hw", frame, settings.size):
         if extent > canvas:

@@ -6,8 +6,10 @@ shape that was not checked would be a crash.
 """
 
 import fractions
+import os
 import re
 import sys
+import time
 from functools import partial
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ from guarded import run_child
 from s2dq import reference
 
 POISON = 0xA5
+PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
 
 
 def zeros(*shape, dtype="int8"):
@@ -850,6 +853,41 @@ def change_arrays_under_the_call():
         (wide, widen_x, lambda x, out, two: s2dq.pack_vect_c(x, vect=two)),
         (wide, widen_x, lambda x, out, two: s2dq.QuantizedTensor(x, 0.5, two).values),
     ]
+
+    class Shown(Shrink):
+        """... when it is shown, in a message or for one."""
+
+        def __index__(self):
+            return 2
+
+        def __repr__(self):
+            self.array.resize(self.shape, refcheck=False)
+            return "2"
+
+    def shown(x, out):
+        return Shown(x, (1, 2, 2, 1))
+
+    calls += [
+        (frame, shown, lambda x, out, two: s2dq.space_to_depth(x, two)),
+        (frame, shown, lambda x, out, two: s2dq.space_to_depth(x, (two, 2))),
+        (deep, shown, lambda x, out, two: s2dq.depth_to_space(x, two)),
+    ]
+
+    from s2dq.compat import nnapi, onnx, openvino, tensorflow
+
+    def channels_first():
+        return np.ones((1, 4, side // 2, side // 2), np.int8)
+
+    calls += [
+        (channels_first, shrink_x, lambda x, out, two: onnx.space_to_depth(x, two)),
+        (channels_first, shrink_x, lambda x, out, two: nnapi.space_to_depth(x, two, True)),
+        (channels_first, shrink_x, lambda x, out, two: nnapi.space_to_batch_nd(x, [2, two], [[0, 0], [0, 0]], True)),
+        (channels_first, shrink_x, lambda x, out, two: openvino.space_to_depth(x, "blocks_first", two)),
+        (channels_first, shrink_x, lambda x, out, two: openvino.space_to_batch(x, [1, 1, 2, two], [0] * 4, [0] * 4)),
+        (frame, shrink_x, lambda x, out, two: tensorflow.space_to_depth(x, two)),
+        (frame, shrink_x, lambda x, out, two: tensorflow.space_to_batch_nd(x, [2, two], [[0, 0], [0, 0]])),
+        (frame, shrink_x, lambda x, out, two: tensorflow.v1.space_to_batch(x, [[0, 0], [0, 0]], two)),
+    ]
     for number, (source, shrink, call) in enumerate(calls):
         x, out = source(), deep()
         try:
@@ -861,7 +899,43 @@ def change_arrays_under_the_call():
 
 
 def test_arrays_that_change_during_the_call():
-    assert run_child(change_arrays_under_the_call).split() == ["22"]
+    assert run_child(change_arrays_under_the_call).split() == ["33"]
+
+
+def test_pad_value_of_records_is_a_tuple_however_paddings_are_given():
+    """Lists are tuples where calls are remembered."""
+    x = np.zeros((1, 1, 1, 1), [("a", np.int16), ("b", np.int32)])
+    for paddings in ([[0, 1], [0, 1]], np.array([[0, 1], [0, 1]])):
+        with pytest.raises(TypeError, match=r"pad_value must be a value of dtype .*, not \[1, 2\]"):
+            s2dq.space_to_depth(x, 2, paddings=paddings, pad_value=[1, 2])
+        padded = s2dq.space_to_depth(x, 2, paddings=paddings, pad_value=(1, 2))
+        assert padded.ravel().tolist() == [(0, 0), (1, 2), (1, 2), (1, 2)]
+
+
+MANY = 10**6  # digits, in bits
+HOPELESS = {
+    "blocks of a batch": lambda: s2dq.batch_to_space_nd(np.zeros((1,) * 60, np.int8), [1 << MANY] * 50, [[0, 0]] * 50),
+    "blocks of axes": lambda: s2dq.space_to_batch_nd(
+        np.zeros((1,) * 60, np.int8), [1 << MANY] * 59, [[0, (1 << MANY) - 1]] * 59),
+    "nested tuples": lambda: s2dq.space_to_depth(np.zeros((1, 2, 2, 1)), 2, nested_tuples(100)),
+    "bytes": lambda: s2dq.space_to_depth(np.zeros((1, 2, 2, 1)), bytes(30 << 20)),
+}  # fmt: skip
+
+
+def nested_tuples(levels):
+    nested = (1,)
+    for _ in range(levels):
+        nested = (nested,) * 8
+    return nested
+
+
+@pytest.mark.parametrize("what", HOPELESS)
+def test_huge_arguments_are_refused_at_once(what):
+    began = time.process_time()
+    with pytest.raises((TypeError, ValueError)) as caught:
+        HOPELESS[what]()
+    assert time.process_time() - began < 0.5 * PATIENCE
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 2000
 
 
 def race_for_the_arguments():

@@ -198,6 +198,46 @@ def test_what_a_handler_raises_ends_the_call():
     assert sum(int(ended) == 0 for *_, ended in lines) >= 20, lines
 
 
+def raise_from_a_handler_while_arguments_are_checked():
+    """Short calls not made before, of which the check and the plan take longer than the kernel."""
+    import signal
+
+    import numpy as np
+
+    import s2dq
+
+    fired = 0
+
+    def too_late(*_):
+        nonlocal fired
+        fired += 1
+        raise ValueError("too late")
+
+    signal.signal(signal.SIGALRM, too_late)
+    x = np.zeros((1, 64, 64, 1), np.int8)
+    s2dq.space_to_depth(x, [2, 2])  # the first one imports, and the import system has exceptions of its own
+    ended, lost = 0, 0
+    for k in range(400):
+        before = fired
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0001 * (1 + k % 8))
+            s2dq.space_to_depth(x, 2, paddings=[[2 * k, 0], [0, 0]])
+            lost += fired > before
+            while fired == before:
+                pass
+        except ValueError as error:
+            assert str(error) == "too late", error
+            ended += 1
+        except TypeError as error:
+            assert str(error.__cause__) == "too late", error
+            ended += 1
+    print(ended, lost)
+
+
+def test_what_a_handler_raises_while_arguments_are_checked_is_not_lost():
+    assert run_child(raise_from_a_handler_while_arguments_are_checked, timeout=120).split() == ["400", "0"]
+
+
 def interrupt_main_while_another_computes():
     import threading
     import time

@@ -471,6 +471,41 @@ def test_scale_is_rounded_half_to_even_without_the_processor(rng):
     assert np.isnan(_validate.to_float32(np.array([np.nan]))).all()
 
 
+def halves(rng):
+    """Integers that float64 cannot hold, beside the middle of two float32 and on it."""
+    lower = rng.integers(2**23, 2**24 - 1, 500)
+    middle = lower * 2 + 1 << 38  # of 62 or 63 bits
+    return np.concatenate([middle - 1, middle, middle + 1, middle + rng.integers(-(2**30), 2**30, 500)])
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.longdouble])
+def test_scale_is_rounded_once(rng, kind):
+    """Not to float64 before."""
+    exact = [int(number) for number in halves(rng)]
+    if kind is np.longdouble and np.finfo(np.longdouble).nmant < 63:
+        exact = [number & -(2**11) for number in exact]
+    numbers = np.array(exact, kind)
+    if kind is np.longdouble:
+        numbers = np.array([kind(number >> 32) * 2**32 + kind(number & (2**32 - 1)) for number in exact], kind)
+        assert [int(number) for number in numbers] == exact
+    expected = np.array([nearest_float32(number) for number in exact], np.float32)
+    assert (_validate.to_float32(numbers) == expected).all()
+    values = np.zeros(len(exact), np.int8)
+    assert (s2dq.QuantizedTensor(values, numbers, 0, axis=0).scale == expected).all()
+    assert (s2dq.QuantizedTensor(values, list(numbers), 0, axis=0).scale == expected).all()
+    assert [s2dq.QuantizedTensor(values, number, 0).scale for number in numbers[::50]] == expected[::50].tolist()
+    frame = s2dq.Preprocessor(scale=numbers[0], rescale=float(numbers[0]))
+    assert np.float32(frame.scale) == expected[0]
+
+
+def nearest_float32(number):
+    """Half to even, of an integer of more than 24 bits."""
+    drop = number.bit_length() - 24
+    kept, rest = number >> drop, number & ((1 << drop) - 1)
+    half = 1 << (drop - 1)
+    return np.float32((kept + (rest > half or (rest == half and kept & 1))) << drop)
+
+
 def test_a_registered_dtype_is_none_of_numpys_own_whatever_its_code():
     """None has the code of an int8 today."""
     dtype = SimpleNamespace(str="|i1", isbuiltin=2)

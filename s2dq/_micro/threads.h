@@ -154,12 +154,6 @@ static S2DQ_THREAD_LOCAL int64_t s2dq_last_end = 0;
 static int64_t s2dq_get_last_end(void) { return s2dq_last_end; }
 static void s2dq_set_last_end(int64_t when) { s2dq_last_end = when; }
 
-/* How many programs were begun on this thread. */
-static S2DQ_THREAD_LOCAL int64_t s2dq_begun = 0;
-
-static int64_t s2dq_get_begun(void) { return s2dq_begun; }
-static void s2dq_begin(void) { s2dq_begun++; }
-
 static S2DQ_THREAD_LOCAL int s2dq_last_team = 1;
 
 static int s2dq_get_last_team(void) { return s2dq_last_team; }

@@ -214,6 +214,7 @@ def _checked_depth(name: str, given: Any, block_size: Any, nchw: Any) -> tuple[A
     nchw = _flag(door, nchw)
     operand = _operand(door, given, nchw)
     block_size = door.integer("block_size", block_size, 1)
+    operand = _settled(door, given, operand, nchw)
     return operand, block_size, "NCHW" if nchw else "NHWC"
 
 
@@ -229,6 +230,7 @@ def _checked_batch(
         door.refuse(ValueError, f"block_shape must be two integers, for H and W, not {show(block_shape)}")
     block = tuple(door.integer(f"block_shape[{i}]", entry, 1) for i, entry in enumerate(entries))
     pairs = door.pairs("paddings", paddings, 2)
+    operand = _settled(door, given, operand, nchw)
     if nchw:
         block, pairs = (1, *block), ((0, 0), *pairs)
     return nchw, operand, block, pairs
@@ -245,6 +247,15 @@ def _operand(door: Door, given: Any, nchw: bool) -> Any:
         door.refuse(TypeError, f"{rule}; it has one for each index of axis {given.axis}")
     check_rank(door, "input", array, 4, "NCHW" if nchw else "NHWC")
     return given if quantized else array
+
+
+def _settled(door: Door, given: Any, operand: Any, nchw: bool) -> Any:
+    """What `_operand` gave, after the last argument that could run code of the caller's own."""
+    if operand is given:  # a quantized tensor: its operator takes its arrays as they are then
+        return given
+    array = door.settle(given, operand, "input")
+    check_rank(door, "input", array, 4, "NCHW" if nchw else "NHWC")
+    return array
 
 
 def _flag(door: Door, nchw: Any) -> bool:

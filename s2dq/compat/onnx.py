@@ -122,6 +122,7 @@ def _checked(name: str, x: Any, blocksize: Any, mode: Any) -> tuple[np.ndarray, 
         door.refuse(TypeError, f"x must have an element type of ONNX's operator, not {array.dtype}")
     blocksize = door.integer("blocksize", blocksize, 1)
     mode = door.choice("mode", mode, MODES)
+    array = door.settle(x, array)
     check_rank(door, "x", array, 4, "NCHW")
     return array, blocksize, "NCHW", mode
 

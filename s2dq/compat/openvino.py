@@ -211,6 +211,7 @@ def _checked_depth(name: str, data: Any, mode: Any, block_size: Any) -> tuple[np
         mode = str.lower(mode)
     mode = MODES[door.choice("mode", mode, MODES)]
     block_size = door.integer("block_size", block_size, 1)
+    array = door.settle(data, array, "data")
     if array.ndim < 3:
         rule = "data must have at least 3 dimensions (batch, channels and one spatial axis)"
         door.refuse(ValueError, f"{rule}, not {array.ndim}")
@@ -228,6 +229,9 @@ def _checked_batch(
     block = _vector(door, "block_shape", block_shape, array.ndim, least=1, of_batch=1)
     begin = _vector(door, f"{margins}_begin", begin, array.ndim, least=0, of_batch=0)
     end = _vector(door, f"{margins}_end", end, array.ndim, least=0, of_batch=0)
+    rank, array = array.ndim, door.settle(data, array, "data")
+    if array.ndim != rank:
+        door.refuse(TypeError, "data changed its shape during the call")
     return array, block[1:], tuple(zip(begin, end))[1:]
 
 

@@ -360,6 +360,7 @@ def _checked_depth(
     block_size = door.integer("block_size", block_size, 2)
     data_format = "NHWC" if data_format is None else door.choice("data_format", data_format, FORMATS)
     check_name(door, name)
+    array = door.settle(tensor, array, "input")
     check_rank(door, "input", array, FORMATS[data_format], data_format)
     return array, block_size, data_format
 
@@ -373,6 +374,7 @@ def _checked_batch(
     block = door.block_shape(block_shape)
     pairs = door.pairs(margins, pairs, len(block))
     check_name(door, name)
+    array = door.settle(tensor, array, "input")
     if array.ndim <= len(block):
         rule = f"input must have at least {len(block) + 1} dimensions (batch and {len(block)} block axes)"
         door.refuse(ValueError, f"{rule}, not {array.ndim}")

@@ -207,5 +207,6 @@ def _checked(
     block = (door.integer(argument, given, 1),) * 2
     pairs = door.pairs(margins, pairs, 2)
     _operators.check_name(door, name)
+    array = door.settle(tensor, array, "input")
     check_rank(door, "input", array, 4, "NHWC")
     return argument, array, block, pairs
