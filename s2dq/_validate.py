@@ -65,7 +65,7 @@ def show(value: Any) -> str:
         return f"<{type(value).__name__}>"
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 2 :]}"
-    return text if text.isprintable() else ascii(text)[1:-1]
+    return one_line(text)
 
 
 class Call(NamedTuple, Generic[Problem]):
@@ -110,7 +110,12 @@ class Refusal(Exception):
     """A finished message on its way to the door's edge; never leaves this module."""
 
     def __init__(self, kind: type[Exception], text: str, cause: BaseException | None) -> None:
-        self.kind, self.text, self.cause = kind, text, cause
+        self.kind, self.text, self.cause = kind, one_line(text), cause
+
+
+def one_line(text: str) -> str:
+    """A message as it is, unless a class of the caller's has a name that nobody can print."""
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def guarded(check: Check) -> Check:
@@ -134,7 +139,7 @@ def guarded(check: Check) -> Check:
             text = f"{name}: no memory to read the arguments"
         except Exception as error:
             kind, cause = TypeError, error
-            text = f"{name}: a method of an argument raised {type(error).__name__}"
+            text = one_line(f"{name}: a method of an argument raised {type(error).__name__}")
         error = kind(text)
         if refused:  # by a rule, so that the same arguments are refused again: `_kernels.Memo` wants to know
             error.__dict__["refused"] = True
@@ -551,6 +556,8 @@ class Door:
             field = held.dtype[name]
             if field.subdtype:  # an array inside the record
                 held[name] = entry
+                if field.base.names:  # records have no ==, or one that is theirs
+                    self._wrong_kind(f"{argument}[{name!r}]", entry, field)
                 if not np.array_equal(held[name], entry):
                     return False
             else:

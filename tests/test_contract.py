@@ -912,6 +912,21 @@ def test_pad_value_of_records_is_a_tuple_however_paddings_are_given():
         assert padded.ravel().tolist() == [(0, 0), (1, 2), (1, 2), (1, 2)]
 
 
+def test_messages_are_one_line_whatever_classes_are_called():
+    strange = type("A\nB", (), {"__index__": lambda self: {}[self]})
+    for x, block in ((strange(), 2), (np.zeros((1, 2, 2, 1)), strange())):
+        with pytest.raises(TypeError) as caught:
+            s2dq.space_to_depth(x, block)
+        assert str(caught.value).isprintable(), caught.value
+
+
+def test_records_within_records_are_no_pad_values():
+    x = np.zeros((1, 1, 1, 1), [("a", [("x", np.int16), ("y", np.int16)], (2,))])
+    for entry in ((1, 2), [(1, 2), (3, 4)], 0):
+        with pytest.raises((TypeError, ValueError), match=r"^space_to_depth: pad_value"):
+            s2dq.space_to_depth(x, 2, paddings=[[0, 1], [0, 1]], pad_value=(entry,))
+
+
 MANY = 10**6  # digits, in bits
 HOPELESS = {
     "blocks of a batch": lambda: s2dq.batch_to_space_nd(np.zeros((1,) * 60, np.int8), [1 << MANY] * 50, [[0, 0]] * 50),

@@ -490,8 +490,8 @@ static __attribute__((noinline)) int S2DQ_M(int k)
             how = ["-static"]
         compiler = f"{self.cross}-linux-gnu-gcc" if self.cross else "gcc"
         stand_in = [] if self.cross or has_avx512() else AVX512_IN_C
-        command = [compiler, "-O1", *stand_in, "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro", "-fmax-errors=0",
-                   "-ffp-contract=off", "-fopenmp", f"-ftrivial-auto-var-init={unwritten}",
+        command = [compiler, "-O1", *stand_in, "-include", str(self.folder / "mutants.h"), "-I", "s2dq/_micro",
+                   "-fmax-errors=0", "-ffp-contract=off", "-fopenmp", f"-ftrivial-auto-var-init={unwritten}",
                    *how, f"tests/{name}.c", "-lm"]  # fmt: skip
         self.compile([*command, "-o", str(program)], dict(os.environ))
         text = subprocess.run([*command, "-E"], cwd=self.folder, check=True, capture_output=True, text=True).stdout

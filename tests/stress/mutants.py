@@ -11,9 +11,9 @@ some 3,700 of `_plan.py` and `_validate.py` take two hours of one core.
     python tests/stress/mutants.py --files s2dq/_plan.py --part 1/8
     python tests/stress/mutants.py --files s2dq/_validate.py --since v1.0
 
-The last are those of what has been written since a commit. What `--resume FILE` holds is not run again. The parts are the same on every machine, and after most edits. Survivors
-are printed with their change. Those that no test can notice, for they mean the same, are listed with the reason in
-`equivalent_mutants.txt` beside this file, and are left out.
+The last are those of what has been written since a commit. What `--resume FILE` holds is not run again. The parts are
+the same on every machine, and after most edits. Survivors are printed with their change. Those that no test can notice,
+for they mean the same, are listed with the reason in `equivalent_mutants.txt` beside this file, and are left out.
 """
 
 import argparse
