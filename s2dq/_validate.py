@@ -1034,7 +1034,13 @@ class Conversion(NamedTuple):
 def tensor_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any) -> tuple[np.ndarray, Parameters]:
     """Check the arguments of a QuantizedTensor; the values come back as a read-only view."""
     door = Door(name)
-    array = door.array(values, "values")
+    return parts_of(door, values, door.array(values, "values"), scale, zero_point, axis)
+
+
+def parts_of(
+    door: Door, values: Any, array: np.ndarray, scale: Any, zero_point: Any, axis: Any
+) -> tuple[np.ndarray, Parameters]:
+    """The same of `values` that have been viewed as `array`; they are settled once all else has been read."""
     _quantized(door, "values", array.dtype)
     given = _read_parameters(door, scale, zero_point, axis, array.dtype, array.shape)
     array = door.settle(values, array, "values").view()

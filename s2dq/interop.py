@@ -11,27 +11,14 @@ None of the other packages is imported: objects of theirs bring it along.
 import sys
 from collections.abc import Mapping
 from numbers import Number, Real
-from typing import Any, NamedTuple, NoReturn, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
-from s2dq._validate import Door, check_tensor, guarded, most_entries, show, tensor_parts, to_float32
+from s2dq._validate import Door, Parameters, check_tensor, guarded, most_entries, parts_of, show, to_float32
 from s2dq.quantized import QuantizedTensor, made_of
 
 __all__ = ["from_litert", "from_onnx", "from_torch", "to_litert"]
-
-
-class Parts(NamedTuple):
-    """The arguments of a QuantizedTensor, as another system has them."""
-
-    values: Any
-    scale: Any
-    zero_point: Any
-    axis: Any
-
-    def tensor(self, name: str) -> QuantizedTensor:
-        """The QuantizedTensor of them; messages begin with `name`."""
-        return made_of(*tensor_parts(name, *self))
 
 
 # ---- LiteRT
@@ -86,7 +73,7 @@ def from_litert(values: Any, detail: Any) -> QuantizedTensor:
     >>> interop.from_litert(np.array([[-3, 5]], np.int8), parameters).dequantize()
     array([[-1.5 ,  1.25]], dtype=float32)
     """
-    return _litert_parts("from_litert", values, detail).tensor("from_litert")
+    return made_of(*_litert_parts("from_litert", values, detail))
 
 
 def to_litert(q: QuantizedTensor, detail: Any) -> np.ndarray:
@@ -132,12 +119,12 @@ def to_litert(q: QuantizedTensor, detail: Any) -> np.ndarray:
     ValueError: to_litert: q has scale=0.5, zero_point=0, the model's tensor scale=0.25, zero_point=0; requantize it
     """
     check_tensor("to_litert", "q", QuantizedTensor, q)
-    _check_same("to_litert", q, _litert_parts("to_litert", q.values, detail).tensor("to_litert"))
+    _check_same("to_litert", q, made_of(*_litert_parts("to_litert", q.values, detail)))
     return q.values
 
 
 @guarded
-def _litert_parts(name: str, values: Any, detail: Any) -> Parts:
+def _litert_parts(name: str, values: Any, detail: Any) -> tuple[np.ndarray, Parameters]:
     door = Door(name)
     array = door.array(values, "values")
     parameters = detail
@@ -167,7 +154,7 @@ def _litert_parts(name: str, values: Any, detail: Any) -> Parts:
             rule = f"values must have the dtype of the model's tensor, {wanted}, not {array.dtype}"
             door.refuse(TypeError, rule + ("; quantize them first" if array.dtype.kind == "f" else ""))
     scale, zero_point = _read(door, "scale", scale, array), _read(door, "zero_point", zero_point, array)
-    return Parts(door.settle(values, array, "values"), _scale(door, scale), zero_point, axis)
+    return parts_of(door, values, array, _scale(door, scale), zero_point, axis)
 
 
 def _litert_arrays(door: Door, parameters: Mapping[str, Any], array: np.ndarray) -> tuple[Any, Any, Any]:
@@ -276,11 +263,13 @@ def from_onnx(
     array([[0.5 ],
            [0.25]], dtype=float32)
     """
-    return _onnx_parts("from_onnx", values, scale, zero_point, axis, block_size).tensor("from_onnx")
+    return made_of(*_onnx_parts("from_onnx", values, scale, zero_point, axis, block_size))
 
 
 @guarded
-def _onnx_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any, block_size: Any) -> Parts:
+def _onnx_parts(
+    name: str, values: Any, scale: Any, zero_point: Any, axis: Any, block_size: Any
+) -> tuple[np.ndarray, Parameters]:
     door = Door(name)
     values = _onnx_array(door, "values", values)
     scale, zero_point = _onnx_array(door, "scale", scale), _onnx_array(door, "zero_point", zero_point)
@@ -306,7 +295,7 @@ def _onnx_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any, 
         door.refuse(ValueError, f"zero_point must be 0 for values of int32 in ONNX, not {show(zero_point)}")
     if np.size(scale) == np.size(zero_point) == 1:
         scale, zero_point, axis = _scalar(scale), _scalar(zero_point), None
-    return Parts(door.settle(values, array, "values"), scale, zero_point, axis)
+    return parts_of(door, values, array, scale, zero_point, axis)
 
 
 def _onnx_array(door: Door, argument: str, value: Any) -> Any:
@@ -378,11 +367,13 @@ def from_torch(
     >>> interop.from_torch(np.array([[3], [5]], np.int8), np.array([[0.5], [0.25]])).scale
     array([0.5 , 0.25], dtype=float32)
     """
-    return _torch_parts("from_torch", values, scale, zero_point, axis).tensor("from_torch")
+    return made_of(*_torch_parts("from_torch", values, scale, zero_point, axis))
 
 
 @guarded
-def _torch_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any) -> Parts:
+def _torch_parts(
+    name: str, values: Any, scale: Any, zero_point: Any, axis: Any
+) -> tuple[np.ndarray, Parameters]:
     door = Door(name)
     if getattr(values, "is_quantized", False):
         for argument, given in (("scale", scale), ("zero_point", zero_point), ("axis", axis)):
@@ -401,10 +392,10 @@ def _torch_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any)
         scale, zero_point, axis = _kept_axes(door, array.shape, scale, zero_point, axis)
     if axis is None:
         scale, zero_point = _scalar(scale), _scalar(zero_point)
-    return Parts(door.settle(values, array, "values"), scale, zero_point, axis)
+    return parts_of(door, values, array, scale, zero_point, axis)
 
 
-def _torch_quantized(door: Door, values: Any) -> Parts:
+def _torch_quantized(door: Door, values: Any) -> tuple[Any, Any, Any, Any]:
     """The integers and parameters of a tensor of a quantized type."""
     if str(values.dtype) not in TORCH_DTYPES:
         door.refuse(TypeError, f"values must be of qint8, quint8 or qint32, not {values.dtype}")
@@ -412,9 +403,9 @@ def _torch_quantized(door: Door, values: Any) -> Parts:
     if scheme not in TORCH_SCHEMES:
         door.refuse(ValueError, f"{scheme} has zero points that are no integers: no QuantizedTensor represents it")
     if "per_tensor" in scheme:
-        return Parts(values.int_repr(), values.q_scale(), values.q_zero_point(), None)
+        return values.int_repr(), values.q_scale(), values.q_zero_point(), None
     scales, zero_points = values.q_per_channel_scales(), values.q_per_channel_zero_points()
-    return Parts(values.int_repr(), scales, zero_points, values.q_per_channel_axis())
+    return values.int_repr(), scales, zero_points, values.q_per_channel_axis()
 
 
 def _torch_array(door: Door, argument: str, value: Any) -> Any:

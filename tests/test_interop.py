@@ -31,6 +31,36 @@ def test_values_are_not_copied():
         assert not q.values.flags.writeable and VALUES.flags.writeable
 
 
+class Scale(float):
+    """A scale that runs `change` the `at`-th time it is read."""
+
+    def __new__(cls, value, change, at):
+        self = super().__new__(cls, value)
+        self.change, self.left = change, at
+        return self
+
+    def __float__(self):
+        self.left -= 1
+        if self.left == 0:
+            self.change()
+        return 1.0
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+@pytest.mark.parametrize("read", [
+    lambda x, scale: from_litert(x, (scale, 0)),
+    lambda x, scale: from_litert(x, {"scales": [scale], "zero_points": [0]}),
+    from_onnx,
+    from_torch,
+], ids=["pair", "scales", "onnx", "torch"])  # fmt: skip
+def test_values_that_are_resized_while_the_scale_is_read(read, at):
+    """However often it is read: the result has the shape that is there afterwards, and no memory that is gone."""
+    x = np.zeros((64, 1024), np.int8)
+    q = read(x, Scale(1.0, lambda: x.resize((1,), refcheck=False), at))
+    assert q.shape == x.shape
+    assert not q.dequantize().any()
+
+
 def test_only_numpy_is_imported():
     program = (
         "import sys, numpy as np\n"
