@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import s2dq
-from guarded import rounding_directions
+from guarded import FLUSHES, rounding_directions, subnormals_are_zero
 from s2dq import reference
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
@@ -425,6 +425,26 @@ def test_rounding_mode_of_the_caller_does_not_matter(direction, rng):
     finally:
         libm.fesetround(0)
     assert results == expected and before != nearest == tenths()
+
+
+@pytest.mark.skipif(not FLUSHES, reason="the environment of an x86 thread")
+def test_small_keywords_are_not_0_to_a_thread_that_flushes():
+    """As everywhere, float32 and float64 that are not normal are numbers like any other."""
+    frame = np.arange(12, dtype=np.uint8).reshape(1, 4, 3)
+    small = np.float32(1e-40)
+    given = [{"std": 1e-310}, {"rescale": -1e-310}, {"std": (1.0, 1e-310, small)}, {"rescale": small},
+             {"mean": small, "std": small, "rescale": 1e-40}, {"scale": small}]  # fmt: skip
+    given = [{"scale": 1.0} | keywords for keywords in given]
+    expected = [(s2dq.Preprocessor(**keywords)(frame).tobytes(), float32(keywords["scale"])) for keywords in given]
+    refused = ({"std": -1e-310}, {"std": 0.0}, {"std": (1.0, -1e-310)}, {"rescale": -0.0}, {"pad_value": 1e-310})
+    with subnormals_are_zero():
+        made = [s2dq.Preprocessor(**keywords) for keywords in given]
+        results = [pre(frame).tobytes() for pre in made]
+        for keywords in refused:
+            with pytest.raises(ValueError, match=f"^Preprocessor: {next(iter(keywords))} must"):
+                s2dq.Preprocessor(scale=1.0, **keywords)
+    assert list(zip(results, (float32(pre.scale) for pre in made))) == expected
+    assert s2dq.Preprocessor(scale=1.0, pad_value=-0.0).pad_value == 0
 
 
 def test_float_frames_that_are_no_numbers():

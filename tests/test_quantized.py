@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import s2dq
-from guarded import rounding_directions, run_child
+from guarded import FLUSHES, rounding_directions, run_child, subnormals_are_zero
 from s2dq import QuantizedTensor, _kernels, _validate, quantized, reference
 
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32")
@@ -454,6 +454,23 @@ def test_rounding_mode_of_the_caller_does_not_matter(direction, rng):
 @pytest.mark.parametrize("name", ["down", "up", "zero", "flushed"])
 def test_environment_of_the_thread_does_not_matter(name, digest):
     assert run_child(digest_in_environment, name, helpers=(numbers_of_all_kinds, digest_of_all)).split()[1] == digest
+
+
+@pytest.mark.skipif(not FLUSHES, reason="the environment of an x86 thread")
+def test_small_scales_in_lists_are_not_0_to_a_thread_that_flushes():
+    small = [np.float32(1e-40), np.float32(3e-42)]
+    with subnormals_are_zero():
+        q = QuantizedTensor(np.zeros((2, 1), np.int8), small, 0, axis=0)
+    assert q.scale.tobytes() == np.array(small).tobytes()
+
+
+def test_float32_are_widened_without_the_processor(rng):
+    bits = np.concatenate([rng.integers(0, 2**32, 20000), rng.integers(0, 1 << 24, 5000), [0, 1 << 31, 0x7F800000,
+                           0xFF800000, 1, 0x80000001, 0x7FFFFF, 0x800000]]).astype(np.uint32)  # fmt: skip
+    numbers = bits.view(np.float32)
+    with np.errstate(all="ignore"):
+        expected = numbers.astype(np.float64)
+    same(_validate.to_float64(numbers), expected)
 
 
 def test_scale_is_rounded_half_to_even_without_the_processor(rng):
