@@ -328,6 +328,48 @@ class Labelled(s2dq.Preprocessor):
     """A subclass, as a user may write one."""
 
 
+@pytest.mark.parametrize("kind", [s2dq.Preprocessor, s2dq.Postprocessor])
+def test_equal_ones_give_the_same_bytes(kind):
+    """Zeros have a sign in floats that come out."""
+    made = [kind(scale=1.0, rescale=-1.0, mean=mean) for mean in (0.0, -0.0, (0.0, 0.0), (0.0, -0.0), None)]
+    for i, one in enumerate(made):
+        for j, other in enumerate(made):
+            assert (one == other) == (i == j or {i, j} == {0, 4})  # no mean is 0.0
+    for one, same in zip(made, [pickle.loads(pickle.dumps(one)) for one in made]):
+        assert same == one and hash(same) == hash(one)
+    assert len(set(made)) == 4
+    assert kind(scale=1, std=np.float32(0.5), size=4) == kind(scale=np.array(1.0), std=0.5, size=(4, 4))
+    results = [s2dq.Preprocessor(dtype="float32", rescale=-1.0, mean=mean)(np.zeros((1, 1, 1), np.uint8)).tobytes()
+               for mean in (0.0, -0.0)]  # fmt: skip
+    assert results[0] != results[1]
+
+
+class Unclassed:
+    """What says nothing true of its class."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    @property
+    def __class__(self):
+        return self.answer()
+
+
+@pytest.mark.parametrize("answer", [lambda: s2dq.Preprocessor, lambda: s2dq.Postprocessor, lambda: 1 / 0])
+def test_comparison_asks_no_object_for_its_class(answer):
+    for one in (s2dq.Preprocessor(scale=1.0), s2dq.Postprocessor(scale=1.0)):
+        other = Unclassed(answer)
+        assert one != other and other != one and not one == other
+        assert one.__eq__(other) is NotImplemented
+
+
+@pytest.mark.parametrize("kind", [s2dq.Preprocessor, s2dq.Postprocessor])
+def test_repr_of_integers_that_are_too_long_to_print(kind):
+    long = 10**5000
+    shown = repr(kind(scale=1.0, vect=long, size=(long, 4)))
+    assert "vect=<int>, " in shown and "size=(<int>, 4), " in shown and shown.startswith(f"{kind.__name__}(scale=1.0, ")
+
+
 def test_subclass_survives_pickle_and_nothing_survives_a_second_init():
     copy = pickle.loads(pickle.dumps(Labelled(scale=0.5)))
     assert type(copy) is Labelled and copy.scale == 0.5
