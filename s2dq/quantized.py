@@ -213,14 +213,15 @@ class QuantizedTensor:
     def __eq__(self, other: object) -> bool:
         if type(other) is not QuantizedTensor:
             return NotImplemented
-        if snapshot(self) is None or snapshot(other) is None:
+        mine, theirs = snapshot(self), snapshot(other)
+        if mine is None or theirs is None:
             return self is other
         return (
-            self.dtype == other.dtype
-            and self.shape == other.shape
-            and self.axis == other.axis
-            and np.array_equal(_pairs(self), _pairs(other))
-            and np.array_equal(self.values, other.values)
+            mine.values.dtype == theirs.values.dtype
+            and mine.shape == theirs.shape
+            and mine.axis == theirs.axis
+            and np.array_equal(_pairs(mine), _pairs(theirs))
+            and np.array_equal(mine.values, theirs.values)
         )
 
     __hash__ = None  # type: ignore[assignment]  # the one way to say so

@@ -799,6 +799,24 @@ def test_equality_compares_everything():
     assert QuantizedTensor(square[0], tiny[0], 0) != QuantizedTensor(square[0], tiny[1], 0)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize("change", CHANGES)
+def test_comparison_looks_at_each_tensor_once(change, monkeypatch):
+    """Another thread may set the shape of an array in between."""
+    def changed_afterwards(q):
+        taken = _validate.snapshot(q)
+        if q is one:
+            CHANGES[change](q)
+        return taken
+
+    def fresh():
+        return QuantizedTensor(np.arange(64, dtype=np.int8).reshape(2, 4, 4, 2), [0.5, 0.25], [-1, -2], axis=3)
+
+    one = fresh()
+    monkeypatch.setattr(quantized, "snapshot", changed_afterwards)
+    assert one == fresh()
+
+
 def test_it_has_no_hash_and_no_subclasses():
     with pytest.raises(TypeError, match="unhashable"):
         hash(tensor())
