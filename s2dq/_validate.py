@@ -140,10 +140,10 @@ def guarded(check: Check) -> Check:
         except Exception as error:
             kind, cause = TypeError, error
             text = one_line(f"{name}: a method of an argument raised {type(error).__name__}")
-        error = kind(text)
+        raised = kind(text)
         if refused:  # by a rule, so that the same arguments are refused again: `_kernels.Memo` wants to know
-            error.__dict__["refused"] = True
-        raise error from cause
+            raised.__dict__["refused"] = True
+        raise raised from cause
 
     return cast(Check, door)
 
@@ -1041,7 +1041,13 @@ class Conversion(NamedTuple):
 def tensor_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any) -> tuple[np.ndarray, Parameters]:
     """Check the arguments of a QuantizedTensor; the values come back as a read-only view."""
     door = Door(name)
-    array = door.array(values, "values")
+    return parts_of(door, values, door.array(values, "values"), scale, zero_point, axis)
+
+
+def parts_of(
+    door: Door, values: Any, array: np.ndarray, scale: Any, zero_point: Any, axis: Any
+) -> tuple[np.ndarray, Parameters]:
+    """The same of `values` that have been viewed as `array`; they are settled once all else has been read."""
     _quantized(door, "values", array.dtype)
     given = _read_parameters(door, scale, zero_point, axis, array.dtype, array.shape)
     array = door.settle(values, array, "values").view()
@@ -1358,6 +1364,8 @@ def _to_float(value: Any, odd: bool = False) -> float:
         above, below = int(value), 1
     elif isinstance(value, np.longdouble) and np.isfinite(value):
         above, below = value.as_integer_ratio()
+    elif isinstance(value, np.float32):
+        return float(to_float64(np.array(value, np.float32)))
     else:
         return float(value)
     try:
@@ -1406,6 +1414,13 @@ def to_float32(numbers: np.ndarray) -> np.ndarray:
     rounded = np.minimum((np.maximum(exponent + 126, 0) << 23) + kept, 0x7F800000)
     rounded = np.where(magnitude > 2047 << 52, 0x7FC00000, rounded) | sign
     return np.asarray(rounded.astype(np.uint32).view(np.float32))
+
+
+def to_float64(numbers: np.ndarray) -> np.ndarray:
+    """`numbers` of float32 in float64: a cast would take the small ones for 0 where the thread does."""
+    magnitude = numbers.view(np.int32) & 0x7FFFFFFF
+    with np.errstate(all="ignore"):  # a signalling NaN
+        return np.where(magnitude < 1 << 23, np.copysign(magnitude * 2.0**-149, numbers), numbers)
 
 
 # -------------------------------------------------------------------------------------------- preprocessing
@@ -1457,10 +1472,11 @@ def frame_settings(
         step, zero = _frame_scale(door, kept, scale, zero_point)
     middle = 0.0 if mean is None else door.reals("mean", mean)
     spread = 1.0 if std is None else door.reals("std", std)
-    if any(number <= 0 for number in (spread if isinstance(spread, tuple) else (spread,))):
+    # Bits: a thread may take small numbers for 0.
+    if (np.array(spread).view(np.int64) <= 0).any():
         door.refuse(ValueError, f"std must be above 0, not {show(std)}")
     factor = door.real("rescale", rescale)
-    if factor == 0:
+    if not np.array(factor).view(np.int64) & MAX_BYTES:
         door.refuse(ValueError, "rescale must not be 0")
     layouts = ("NHWC", "NCHW")
     source = door.choice("input_format", input_format, layouts)
@@ -1478,7 +1494,7 @@ def frame_settings(
                 door.refuse(ValueError, f"{rule} {show(block_size)}")
     levels = door.reals("pad_value", pad_value)
     for level in levels if isinstance(levels, tuple) else (levels,):
-        if level not in range(256):
+        if level not in range(256) or 0 < np.array(level).view(np.int64) & MAX_BYTES < 1 << 52:  # 0 to the thread only
             rule = "pad_value must be a grey level, an integer from 0 to 255"
             door.refuse(ValueError, f"{rule} (or one per channel), not {show(pad_value)}")
     grey = tuple(int(level) for level in levels) if isinstance(levels, tuple) else int(levels)
@@ -1651,11 +1667,10 @@ def _stored_values(door: Door, settings: FrameSettings, kind: type[Any], tensor:
     if taken.axis is not None:
         rule = "tensor must have a single scale and zero point, those of the keywords"
         door.refuse(ValueError, f"{rule}, not some along axis {taken.axis}")
-    pair = (float(taken.scale), int(taken.zero_point))
-    expected = (float(to_float32(np.array(settings.scale))), settings.zero_point)
-    if pair != expected:
-        rule = f"tensor has scale {pair[0]!r} and zero_point {pair[1]}"
-        door.refuse(ValueError, f"{rule}, but the keywords say {expected[0]!r} and {expected[1]}")
+    scale, zero_point = to_float32(np.array(settings.scale)), settings.zero_point
+    if taken.scale.view(np.int32) != scale.view(np.int32) or int(taken.zero_point) != zero_point:
+        rule = f"tensor has scale {to_float64(taken.scale)} and zero_point {taken.zero_point}"
+        door.refuse(ValueError, f"{rule}, but the keywords say {to_float64(scale)} and {zero_point}")
     return taken.values
 
 

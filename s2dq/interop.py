@@ -10,28 +10,26 @@ None of the other packages is imported: objects of theirs bring it along.
 
 import sys
 from collections.abc import Mapping
+from math import prod
 from numbers import Number, Real
-from typing import Any, NamedTuple, NoReturn, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
-from s2dq._validate import Door, check_tensor, guarded, most_entries, show, tensor_parts, to_float32
+from s2dq._validate import (
+    Door,
+    Parameters,
+    check_tensor,
+    guarded,
+    most_entries,
+    parts_of,
+    show,
+    to_float32,
+    to_float64,
+)
 from s2dq.quantized import QuantizedTensor, made_of
 
 __all__ = ["from_litert", "from_onnx", "from_torch", "to_litert"]
-
-
-class Parts(NamedTuple):
-    """The arguments of a QuantizedTensor, as another system has them."""
-
-    values: Any
-    scale: Any
-    zero_point: Any
-    axis: Any
-
-    def tensor(self, name: str) -> QuantizedTensor:
-        """The QuantizedTensor of them; messages begin with `name`."""
-        return made_of(*tensor_parts(name, *self))
 
 
 # ---- LiteRT
@@ -86,7 +84,7 @@ def from_litert(values: Any, detail: Any) -> QuantizedTensor:
     >>> interop.from_litert(np.array([[-3, 5]], np.int8), parameters).dequantize()
     array([[-1.5 ,  1.25]], dtype=float32)
     """
-    return _litert_parts("from_litert", values, detail).tensor("from_litert")
+    return made_of(*_litert_parts("from_litert", values, detail))
 
 
 def to_litert(q: QuantizedTensor, detail: Any) -> np.ndarray:
@@ -132,12 +130,12 @@ def to_litert(q: QuantizedTensor, detail: Any) -> np.ndarray:
     ValueError: to_litert: q has scale=0.5, zero_point=0, the model's tensor scale=0.25, zero_point=0; requantize it
     """
     check_tensor("to_litert", "q", QuantizedTensor, q)
-    _check_same("to_litert", q, _litert_parts("to_litert", q.values, detail).tensor("to_litert"))
+    _check_same("to_litert", q, made_of(*_litert_parts("to_litert", q.values, detail)))
     return q.values
 
 
 @guarded
-def _litert_parts(name: str, values: Any, detail: Any) -> Parts:
+def _litert_parts(name: str, values: Any, detail: Any) -> tuple[np.ndarray, Parameters]:
     door = Door(name)
     array = door.array(values, "values")
     parameters = detail
@@ -153,7 +151,8 @@ def _litert_parts(name: str, values: Any, detail: Any) -> Parts:
         scale, zero_point, axis = _litert_arrays(door, parameters, array)
     elif isinstance(parameters, (tuple, list)) and len(parameters) == 2:
         (scale, zero_point), axis = parameters, None
-        if isinstance(scale, Real) and scale == 0:
+        bits = scale.view(np.int32) if type(scale) is np.float32 else scale  # the thread may take small ones for 0
+        if isinstance(scale, Real) and bits == 0:
             door.refuse(ValueError, "the tensor is not quantized, or per channel: its pair has a scale of 0")
     else:
         rule = "detail must be a dict of get_tensor_details() or a pair (scale, zero_point)"
@@ -167,7 +166,7 @@ def _litert_parts(name: str, values: Any, detail: Any) -> Parts:
             rule = f"values must have the dtype of the model's tensor, {wanted}, not {array.dtype}"
             door.refuse(TypeError, rule + ("; quantize them first" if array.dtype.kind == "f" else ""))
     scale, zero_point = _read(door, "scale", scale, array), _read(door, "zero_point", zero_point, array)
-    return Parts(door.settle(values, array, "values"), _scale(door, scale), zero_point, axis)
+    return parts_of(door, values, array, _scale(door, scale), zero_point, axis)
 
 
 def _litert_arrays(door: Door, parameters: Mapping[str, Any], array: np.ndarray) -> tuple[Any, Any, Any]:
@@ -193,7 +192,7 @@ def _litert_arrays(door: Door, parameters: Mapping[str, Any], array: np.ndarray)
 def _vector(door: Door, argument: str, value: Any, array: np.ndarray) -> Any:
     listed = isinstance(value, (list, tuple, np.ndarray))
     entries: Any = _read(door, argument, value, array) if listed else None
-    if np.ndim(entries) != 1:
+    if len(_shape(entries)) != 1:
         door.refuse(TypeError, f"{argument} must be an array of one dimension, not {show(value)}")
     return entries
 
@@ -205,16 +204,16 @@ def _only(entries: Any) -> Any:
 @guarded
 def _check_same(name: str, q: QuantizedTensor, model: QuantizedTensor) -> None:
     """Refuse parameters that are not those of the model's tensor."""
-    same = q.axis == model.axis
-    same = same and np.array_equal(q.scale, model.scale) and np.array_equal(q.zero_point, model.zero_point)
-    if not same:
+    # Bits: the thread may take small scales for 0.
+    same = q.axis == model.axis and np.array_equal(q.scale.view(np.int32), model.scale.view(np.int32))
+    if not same or not np.array_equal(q.zero_point, model.zero_point):
         rule = f"q has {_described(q)}, the model's tensor {_described(model)}"
         Door(name).refuse(ValueError, f"{rule}; requantize it")
 
 
 def _described(q: QuantizedTensor) -> str:
     axis = "" if q.axis is None else f", axis={q.axis}"
-    return f"scale={show(q.scale.tolist())}, zero_point={show(q.zero_point.tolist())}{axis}"
+    return f"scale={show(to_float64(q.scale).tolist())}, zero_point={show(q.zero_point.tolist())}{axis}"
 
 
 # ---- ONNX
@@ -276,11 +275,13 @@ def from_onnx(
     array([[0.5 ],
            [0.25]], dtype=float32)
     """
-    return _onnx_parts("from_onnx", values, scale, zero_point, axis, block_size).tensor("from_onnx")
+    return made_of(*_onnx_parts("from_onnx", values, scale, zero_point, axis, block_size))
 
 
 @guarded
-def _onnx_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any, block_size: Any) -> Parts:
+def _onnx_parts(
+    name: str, values: Any, scale: Any, zero_point: Any, axis: Any, block_size: Any
+) -> tuple[np.ndarray, Parameters]:
     door = Door(name)
     values = _onnx_array(door, "values", values)
     scale, zero_point = _onnx_array(door, "scale", scale), _onnx_array(door, "zero_point", zero_point)
@@ -290,8 +291,8 @@ def _onnx_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any, 
     axis = door.integer("axis", axis, -array.ndim if array.ndim else 0)
     scale, zero_point = _read(door, "scale", scale, array), _read(door, "zero_point", zero_point, array)
     scale = _scale(door, scale)
-    if np.ndim(scale) > 1:
-        _refuse_blocks(door, f"scale has the shape {np.shape(scale)}")
+    if len(_shape(scale)) > 1:
+        _refuse_blocks(door, f"scale has the shape {_shape(scale)}")
     if zero_point is None:
         zero_point = 0
     elif isinstance(zero_point, (np.ndarray, np.generic)):
@@ -299,14 +300,14 @@ def _onnx_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any, 
         if zero_point.dtype.newbyteorder("=") != array.dtype.newbyteorder("="):
             rule = f"zero_point must have the type of the values, {array.dtype}, not {zero_point.dtype}"
             door.refuse(TypeError, rule)
-        if zero_point.size != np.size(scale):
-            rule = f"zero_point must have the shape of scale, {np.shape(scale)}, not {zero_point.shape}"
+        if zero_point.size != prod(_shape(scale)):
+            rule = f"zero_point must have the shape of scale, {_shape(scale)}, not {zero_point.shape}"
             door.refuse(ValueError, rule)
     if array.dtype.name == "int32" and np.any(zero_point):
         door.refuse(ValueError, f"zero_point must be 0 for values of int32 in ONNX, not {show(zero_point)}")
-    if np.size(scale) == np.size(zero_point) == 1:
+    if prod(_shape(scale)) == prod(_shape(zero_point)) == 1:
         scale, zero_point, axis = _scalar(scale), _scalar(zero_point), None
-    return Parts(door.settle(values, array, "values"), scale, zero_point, axis)
+    return parts_of(door, values, array, scale, zero_point, axis)
 
 
 def _onnx_array(door: Door, argument: str, value: Any) -> Any:
@@ -378,11 +379,13 @@ def from_torch(
     >>> interop.from_torch(np.array([[3], [5]], np.int8), np.array([[0.5], [0.25]])).scale
     array([0.5 , 0.25], dtype=float32)
     """
-    return _torch_parts("from_torch", values, scale, zero_point, axis).tensor("from_torch")
+    return made_of(*_torch_parts("from_torch", values, scale, zero_point, axis))
 
 
 @guarded
-def _torch_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any) -> Parts:
+def _torch_parts(
+    name: str, values: Any, scale: Any, zero_point: Any, axis: Any
+) -> tuple[np.ndarray, Parameters]:
     door = Door(name)
     if getattr(values, "is_quantized", False):
         for argument, given in (("scale", scale), ("zero_point", zero_point), ("axis", axis)):
@@ -397,14 +400,14 @@ def _torch_parts(name: str, values: Any, scale: Any, zero_point: Any, axis: Any)
     scale = _scale(door, _read(door, "scale", _torch_array(door, "scale", scale), array))
     zero_point = _read(door, "zero_point", _torch_array(door, "zero_point", zero_point), array)
     zero_point = 0 if zero_point is None else zero_point
-    if np.ndim(scale) > 1:
+    if len(_shape(scale)) > 1:
         scale, zero_point, axis = _kept_axes(door, array.shape, scale, zero_point, axis)
     if axis is None:
         scale, zero_point = _scalar(scale), _scalar(zero_point)
-    return Parts(door.settle(values, array, "values"), scale, zero_point, axis)
+    return parts_of(door, values, array, scale, zero_point, axis)
 
 
-def _torch_quantized(door: Door, values: Any) -> Parts:
+def _torch_quantized(door: Door, values: Any) -> tuple[Any, Any, Any, Any]:
     """The integers and parameters of a tensor of a quantized type."""
     if str(values.dtype) not in TORCH_DTYPES:
         door.refuse(TypeError, f"values must be of qint8, quint8 or qint32, not {values.dtype}")
@@ -412,9 +415,9 @@ def _torch_quantized(door: Door, values: Any) -> Parts:
     if scheme not in TORCH_SCHEMES:
         door.refuse(ValueError, f"{scheme} has zero points that are no integers: no QuantizedTensor represents it")
     if "per_tensor" in scheme:
-        return Parts(values.int_repr(), values.q_scale(), values.q_zero_point(), None)
+        return values.int_repr(), values.q_scale(), values.q_zero_point(), None
     scales, zero_points = values.q_per_channel_scales(), values.q_per_channel_zero_points()
-    return Parts(values.int_repr(), scales, zero_points, values.q_per_channel_axis())
+    return values.int_repr(), scales, zero_points, values.q_per_channel_axis()
 
 
 def _torch_array(door: Door, argument: str, value: Any) -> Any:
@@ -427,20 +430,23 @@ def _torch_array(door: Door, argument: str, value: Any) -> Any:
 
 def _kept_axes(door: Door, shape: tuple[int, ...], scale: Any, zero_point: Any, axis: Any) -> tuple[Any, Any, Any]:
     """Vectors, and the axis along which they lie, of parameters that have the rank of the values."""
-    scale, along = np.asarray(scale), [i for i, extent in enumerate(np.shape(scale)) if extent != 1]
+    listed = not isinstance(scale, np.ndarray)
+    scale = np.array(scale, object) if listed else scale  # what is in lists stays as it is, until it is read
+    along = [i for i, extent in enumerate(scale.shape) if extent != 1]
     if scale.ndim != len(shape) or len(along) > 1:
         _refuse_blocks(door, f"scale has the shape {scale.shape}, the values {shape}")
     if axis is None and along:
         axis = along[0]
     elif along and axis % len(shape) != along[0]:
         door.refuse(ValueError, f"scale of shape {scale.shape} lies along axis {along[0]}, not {show(axis)}")
-    if np.ndim(zero_point):
+    if _shape(zero_point):
         zero_point = door.view("zero_point", zero_point)
         if zero_point.size not in (1, scale.size):
             rule = f"zero_point must have the shape of scale, {scale.shape}, not {zero_point.shape}"
             door.refuse(ValueError, rule)
         zero_point = zero_point.reshape(-1)
-    return scale.reshape(-1), zero_point, axis
+    scale = scale.reshape(-1)
+    return scale.tolist() if listed else scale, zero_point, axis
 
 
 # ---- parameters
@@ -459,10 +465,16 @@ def _read(door: Door, argument: str, value: Any, array: np.ndarray) -> Any:
         return door.view(argument, value)
     entries = door.read(argument, value, most_entries(array.shape))
     try:
-        np.ndim(entries)
+        _shape(entries)
     except Exception as error:
         door.refuse(TypeError, f"{argument} must be a number or a regular list of them, not {show(value)}", error)
     return entries
+
+
+def _shape(entries: Any) -> tuple[int, ...]:
+    """Of a number, a regular list of them or an array."""
+    with np.errstate(all="ignore"):  # NumPy makes an array of the list, of one type
+        return np.shape(entries)
 
 
 def _scale(door: Door, value: Any) -> Any:
@@ -472,9 +484,13 @@ def _scale(door: Door, value: Any) -> Any:
     array = door.view("scale", value)
     if array.dtype.kind != "f" and array.dtype.isbuiltin != 2:
         return array
-    wide = array.astype(np.float64)
-    narrow = to_float32(wide)
-    if not np.array_equal(narrow.astype(np.float64), wide, equal_nan=True):
+    with np.errstate(all="ignore"):  # a longdouble beyond float64, a signalling NaN
+        if array.dtype.itemsize <= (4 if array.dtype.kind == "f" else 2):
+            return array.astype(np.float32)  # not by way of float64: the thread may take small numbers for 0
+        wide = array.astype(np.float64)
+        narrow = to_float32(wide)
+        kept = (to_float64(narrow).view(np.int64) == wide.view(np.int64)) | np.isnan(narrow)
+    if not kept.all():
         rule = f"scale holds float64 values that float32 cannot hold: {show(value)}"
         door.refuse(ValueError, f"{rule}; round them to float32 if that is what you want")
     return narrow
@@ -482,6 +498,7 @@ def _scale(door: Door, value: Any) -> Any:
 
 def _scalar(entries: Any) -> Any:
     """The only entry of a vector of one; anything else as it is."""
-    if np.ndim(entries) and np.size(entries) == 1:
+    shape = _shape(entries)
+    if shape and prod(shape) == 1:
         return np.asarray(entries).reshape(())
     return entries

@@ -25,8 +25,9 @@ def prepare(operator: Callable[..., Any], x: Viewable, *args: Any, **kwargs: Any
         One of `s2dq.space_to_depth`, `s2dq.depth_to_space`, `s2dq.space_to_batch_nd`, `s2dq.batch_to_space_nd`, their
         other names, `s2dq.pack_vect_c` and `s2dq.unpack_vect_c`; or an object that is called with frames or tensors.
     x : array_like
-        A tensor like those to come; only its shape, strides and dtype matter. No elements that hold references, and
-        no `QuantizedTensor`: take its `values`, with a `pad_value` where there is padding.
+        A tensor like those to come; only its shape, strides and dtype matter. No elements that hold references. A
+        `QuantizedTensor` only for a Postprocessor, which checks its parameters once, here: runs are handed nothing
+        but values. For any other operator take its `values`, with a `pad_value` where there is padding.
     *args, **kwargs
         Further arguments of `operator`. A `num_threads` holds for runs that do not say.
 

@@ -91,9 +91,9 @@ class ModelInput(NamedTuple):
         Raises
         ------
         TypeError
-            An argument of the wrong kind.
+            An argument of the wrong kind; a `shape` of others than integers and None.
         ValueError
-            An input without four dimensions, or another number of channels.
+            An input without four dimensions, or another number of channels; an unknown layout.
 
         Examples
         --------
@@ -115,15 +115,18 @@ class ModelInput(NamedTuple):
         ModelInput
             With `dtype` equal to `input_dtype`; without a scale if that is another type.
 
+        Raises
+        ------
+        TypeError
+            A `dtype` or `input_dtype` that is no str.
+
         Examples
         --------
         >>> from s2dq.models import ModelInput
         >>> ModelInput("x", (1, 3, 8, 8), "int8", 0.1, 4, "NCHW", "x_quantized", "float32").unquantized().tensor
         'x'
         """
-        if self.dtype == self.input_dtype:
-            return self
-        return self._replace(dtype=self.input_dtype, scale=None, zero_point=0, tensor=self.name)
+        return _unquantized("ModelInput.unquantized", self)
 
 
 def read_input(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], name: str | None = None) -> ModelInput:
@@ -198,15 +201,21 @@ def _file_and_input(function: str, path: Any, name: Any) -> tuple[str | bytes, s
         kept = os.fspath(path)
     except Exception as error:
         door.refuse(TypeError, f"path must be a str or a path, not {show(path)}", error)
+    # Without what a subclass may have changed.
+    kept = str.__str__(kept) if issubclass(type(kept), str) else bytes.__getitem__(kept, slice(None))
     try:
         unusable = b"\0" in os.fsencode(kept)
     except ValueError:  # a lone surrogate
         unusable = True
     if unusable:
         door.refuse(ValueError, f"path must be a name that a file can have, not {show(path)}")
-    if not isinstance(name, (str, type(None))):
-        door.refuse(TypeError, f"name must be a str, not {show(name)}")
-    return kept, None if name is None else str.__str__(name)
+    return kept, None if name is None else _text(door, "name", name)
+
+
+def _text(door: Door, argument: str, value: Any) -> str:
+    if not issubclass(type(value), str):
+        door.refuse(TypeError, f"{argument} must be a str, not {show(value)}")
+    return str.__str__(value)
 
 
 def _refuse(text: str, cause: BaseException | None = None) -> NoReturn:
@@ -342,7 +351,16 @@ def _onnx_parameters(
     return scale, zero_point, stored
 
 
-# ---- the keywords
+# ---- the input as it is without a QuantizeLinear, and the keywords
+
+
+@guarded
+def _unquantized(name: str, model: ModelInput) -> ModelInput:
+    door = Door(name)
+    dtype, wanted = _text(door, "dtype", model.dtype), _text(door, "input_dtype", model.input_dtype)
+    if dtype == wanted:
+        return model
+    return model._replace(dtype=wanted, scale=None, zero_point=0, tensor=model.name)
 
 
 @guarded
@@ -350,16 +368,21 @@ def _keywords(name: str, model: ModelInput, block_size: Any, channels: Any, data
     door = Door(name)
     block = door.block_sizes("block_size", block_size, ("h", "w"))
     deep = door.integer("channels", channels, 1) * prod(block)
-    layouts = [model.data_format, *(layout for layout in FRAME_LAYOUTS if layout != model.data_format)]
+    customary = door.choice("data_format of the input", model.data_format, FRAME_LAYOUTS)
+    layouts = [customary, *(layout for layout in FRAME_LAYOUTS if layout != customary)]
     if data_format is not None:
         layouts = [door.choice("data_format", data_format, FRAME_LAYOUTS)]
-    axes = "[" + ", ".join("?" if extent is None else str(extent) for extent in model.shape) + "]"
-    if len(model.shape) != 4:
+    shape = [
+        None if extent is None else door.integer(f"shape[{i}] of the input", extent, 0)
+        for i, extent in enumerate(door.items("shape of the input", model.shape, "a tuple of integers and None"))
+    ]
+    axes = "[" + ", ".join("?" if extent is None else show(extent) for extent in shape) + "]"
+    if len(shape) != 4:
         door.refuse(ValueError, f"input {show(model.name)} of shape {axes} does not have four dimensions")
-    sizes = [dict(zip(layout, model.shape)) for layout in layouts]
+    sizes = [dict(zip(layout, shape)) for layout in layouts]
     fitting = [i for i, size in enumerate(sizes) if size["C"] in (None, deep)]
     if not fitting:
-        found = " or ".join(f"{size['C']} in {layout}" for layout, size in zip(layouts, sizes))
+        found = " or ".join(f"{show(size['C'])} in {layout}" for layout, size in zip(layouts, sizes))
         rule = f"input {show(model.name)} of shape {axes} has {found} as its channels"
         wanted = f"{show(deep)}: {show(channels)} of the frame, block_size {show(block_size)}"
         door.refuse(ValueError, f"{rule}, not {wanted}")

@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn, SupportsIndex
+from struct import pack
+from typing import Any, NamedTuple, NoReturn, SupportsIndex, cast
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from s2dq._validate import (
     frame_settings,
     post_call,
     post_settings,
+    show,
 )
 from s2dq.operators import SLACK, Checked, program_of
 from s2dq.quantized import QuantizedTensor
@@ -77,16 +79,20 @@ class _Prepared:
         return {name: getattr(self, name) for name in _KEYWORDS}
 
     def __repr__(self) -> str:
-        shown = (f"{name}={value!r}" for name, value in self._keywords().items())
+        shown = (f"{name}={_shown(value)}" for name, value in self._keywords().items())
         return f"{self._name}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Prepared) or other._name != self._name:
+        if not issubclass(type(other), _Prepared):  # not isinstance: that asks the other's own __class__
             return NotImplemented
-        return self._settings == other._settings
+        return self._identity() == cast(_Prepared, other)._identity()
 
     def __hash__(self) -> int:
-        return hash((self._name, self._settings))
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        """What tells it from others: floats bit by bit, because -0.0 and 0.0 can give different results."""
+        return self._name, *map(_bits, self._settings)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{self._name}: {name} cannot be set; a {self._name} never changes, make another one")
@@ -353,6 +359,20 @@ def _made(
 
 
 _KEYWORDS = tuple(name for name in inspect.signature(Preprocessor).parameters)
+
+
+def _bits(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_bits, value))
+    return pack("d", value) if isinstance(value, float) else value
+
+
+def _shown(value: Any) -> str:
+    """The repr, with something in place of integers that are too long for Python to print."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"({', '.join(map(show, value))})" if isinstance(value, tuple) else show(value)
 
 
 def _rebuild(kind: Callable[..., _Prepared], keywords: dict[str, Any]) -> _Prepared:

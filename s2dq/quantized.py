@@ -213,14 +213,15 @@ class QuantizedTensor:
     def __eq__(self, other: object) -> bool:
         if type(other) is not QuantizedTensor:
             return NotImplemented
-        if snapshot(self) is None or snapshot(other) is None:
+        mine, theirs = snapshot(self), snapshot(other)
+        if mine is None or theirs is None:
             return self is other
         return (
-            self.dtype == other.dtype
-            and self.shape == other.shape
-            and self.axis == other.axis
-            and np.array_equal(_pairs(self), _pairs(other))
-            and np.array_equal(self.values, other.values)
+            mine.values.dtype == theirs.values.dtype
+            and mine.shape == theirs.shape
+            and mine.axis == theirs.axis
+            and np.array_equal(_pairs(mine), _pairs(theirs))
+            and np.array_equal(mine.values, theirs.values)
         )
 
     __hash__ = None  # type: ignore[assignment]  # the one way to say so
@@ -498,10 +499,12 @@ def requantize(
     call = requantize_call("requantize", QuantizedTensor, q, scale, zero_point, dtype, out, num_threads)
     assert call.source is not None, "requantize has the parameters of both sides"
     axis = call.source.axis if call.source.axis is not None else call.parameters.axis
-    shape = np.broadcast_shapes(call.source.scale.shape, call.parameters.scale.shape)
+    pairs = [call.source, call.parameters]
+    if len({pair.scale.size for pair in pairs if pair.scale.ndim}) == 2:  # one has those of words, the other of lanes
+        pairs = [_of_lanes(pair, call.x.shape) for pair in pairs]
+    shape = np.broadcast_shapes(*(pair.scale.shape for pair in pairs))
     source, target = (
-        Parameters(np.broadcast_to(pair.scale, shape), np.broadcast_to(pair.zero_point, shape), axis)
-        for pair in (call.source, call.parameters)
+        Parameters(np.broadcast_to(pair.scale, shape), np.broadcast_to(pair.zero_point, shape), axis) for pair in pairs
     )
     bytes_to_bytes = call.x.itemsize == call.out.itemsize == 1
     try:
@@ -583,6 +586,13 @@ class _Along(NamedTuple):
     period: int
     each: int = 1
     times: int = 1
+
+
+def _of_lanes(pair: Parameters, shape: tuple[int, ...]) -> Parameters:
+    """Parameters of words as those of their lanes; others as they are."""
+    if pair.scale.shape != shape[1:2]:
+        return pair
+    return pair._replace(scale=np.repeat(pair.scale, shape[4]), zero_point=np.repeat(pair.zero_point, shape[4]))
 
 
 def _shared_by(shape: tuple[int, ...], pair: Pair) -> int:

@@ -6,11 +6,13 @@ What real interpreters, graphs and tensors give is in test_interop_peers.py.
 import collections
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import s2dq
+from guarded import FLUSHES, subnormals_are_zero
 from s2dq import QuantizedTensor
 from s2dq.interop import from_litert, from_onnx, from_torch, to_litert
 
@@ -29,6 +31,36 @@ def test_values_are_not_copied():
     for q in (from_litert(VALUES, (0.5, 0)), from_onnx(VALUES, 0.5), from_torch(VALUES, 0.5)):
         assert np.shares_memory(q.values, VALUES)
         assert not q.values.flags.writeable and VALUES.flags.writeable
+
+
+class Scale(float):
+    """A scale that runs `change` the `at`-th time it is read."""
+
+    def __new__(cls, value, change, at):
+        self = super().__new__(cls, value)
+        self.change, self.left = change, at
+        return self
+
+    def __float__(self):
+        self.left -= 1
+        if self.left == 0:
+            self.change()
+        return 1.0
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+@pytest.mark.parametrize("read", [
+    lambda x, scale: from_litert(x, (scale, 0)),
+    lambda x, scale: from_litert(x, {"scales": [scale], "zero_points": [0]}),
+    from_onnx,
+    from_torch,
+], ids=["pair", "scales", "onnx", "torch"])  # fmt: skip
+def test_values_that_are_resized_while_the_scale_is_read(read, at):
+    """However often it is read: the result has the shape that is there afterwards, and no memory that is gone."""
+    x = np.zeros((64, 1024), np.int8)
+    q = read(x, Scale(1.0, lambda: x.resize((1,), refcheck=False), at))
+    assert q.shape == x.shape
+    assert not q.dequantize().any()
 
 
 def test_only_numpy_is_imported():
@@ -261,6 +293,69 @@ def test_a_number_is_rounded_to_float32_and_an_array_has_to_be_exact():
 ])  # fmt: skip
 def test_torch_parameters_that_are_refused(arguments, error, says):
     refuses(error, says, from_torch, VALUES, *arguments)
+
+
+# ---- scales whatever the thread does with floats
+
+SMALL = np.array([1e-40, 2e-40, 3e-42], np.float32)
+
+
+def at_default(values, scale):
+    return from_litert(values, {"scales": scale, "quantized_dimension": 1})
+
+
+@pytest.mark.skipif(not FLUSHES, reason="the environment of an x86 thread")
+@pytest.mark.parametrize("read", [at_default, from_onnx, lambda x, scale: from_torch(x, scale, axis=1)])
+def test_subnormal_scales_are_not_0_to_a_thread_that_flushes(read):
+    given = [SMALL, SMALL.astype(np.float64), SMALL.astype(np.longdouble), list(SMALL), SMALL.astype(">f4")]
+    given += [SMALL.astype(np.float64).tolist()]
+    inexact = SMALL.astype(np.float64) * (1 + 2**-40)
+    with subnormals_are_zero():
+        bits = [read(VALUES, scale).scale.view(np.int32).tolist() for scale in given]
+        one = [read(VALUES[:, :1], scale[:1]).scale.view(np.int32).reshape(()) for scale in given]
+        for wrong in (inexact, np.full(3, 5e-324)):
+            refuses(ValueError, "float32 cannot hold", read, VALUES, wrong)
+    assert bits == [SMALL.view(np.int32).tolist()] * len(given)
+    assert one == [SMALL.view(np.int32)[0]] * len(given)
+
+
+@pytest.mark.skipif(not FLUSHES, reason="the environment of an x86 thread")
+def test_small_floats_are_exact_scales_to_a_thread_that_flushes():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    given = [np.array(2.0**-130, ml_dtypes.bfloat16), np.array(2.0**-127, ml_dtypes.float8_e8m0fnu)]
+    with subnormals_are_zero():
+        bits = [from_onnx(VALUES, scale).scale.view(np.int32) for scale in given]
+    assert bits == [1 << 19, 1 << 22]
+
+
+@pytest.mark.skipif(not FLUSHES, reason="the environment of an x86 thread")
+def test_torch_parameters_in_nested_lists_are_read_one_by_one():
+    with subnormals_are_zero():
+        q = from_torch(VALUES[:, :2, :1], [[[SMALL[0]], [1.0]]])
+    assert q.scale.view(np.int32).tolist() == [SMALL.view(np.int32)[0], np.float32(1).view(np.int32)]
+
+
+@pytest.mark.skipif(not FLUSHES, reason="the environment of an x86 thread")
+def test_to_litert_tells_small_scales_apart_on_a_thread_that_flushes():
+    a, b, _ = SMALL
+    number = float(b)
+    one, three = QuantizedTensor(VALUES, SMALL[0], -3), QuantizedTensor(VALUES, SMALL, 0, axis=1)
+    with subnormals_are_zero():
+        for pair in ((number, -3), (b, -3), detail([b], [-3])):
+            refuses(ValueError, r"q has scale=9.9999\d*e-41.*model's tensor scale=2.0000\d*e-40", to_litert, one, pair)
+        refuses(ValueError, "q has scale=", to_litert, three, detail(SMALL[[1, 0, 2]], [0, 0, 0], 1))
+        assert to_litert(one, (a, -3)) is one.values
+        assert to_litert(three, detail(SMALL, [0, 0, 0], 1)) is three.values
+
+
+@pytest.mark.parametrize("read", [at_default, from_onnx, lambda x, scale: from_torch(x, scale, axis=1),
+                                  lambda x, scale: from_torch(x, [[[entry] for entry in scale]])])  # fmt: skip
+@pytest.mark.parametrize("first", [np.longdouble("1e400"), np.uint32(0x7F800001).view(np.float32), np.float64(1e300)])
+def test_what_numpy_is_told_to_raise_does_not_matter(read, first):
+    for scale in (np.array([first, 1, 1], first.dtype), [first, 1.0, 1.0]):
+        with np.errstate(all="raise"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            refuses(ValueError, "scale.*(must be|float32 cannot hold)", read, VALUES, scale)
 
 
 @pytest.mark.parametrize("read", [from_torch, from_onnx])

@@ -237,6 +237,89 @@ def test_damaged_onnx_files_are_refused_or_read(onnx_file):
     assert 0 < refused < 300
 
 
+# ---- what lies about itself
+
+
+def fails(*_):
+    raise RuntimeError("asked")
+
+
+class Text(str):
+    """A str that says nothing of itself."""
+
+    __str__ = __repr__ = __len__ = __getitem__ = __contains__ = __eq__ = encode = lower = rfind = fails
+    __hash__ = str.__hash__
+
+
+class Shorter(str):
+    """A str that looks as if it had no NUL."""
+
+    def encode(self, *_):
+        return b"a.onnx"
+
+
+class Bytes(bytes):
+    """Bytes that look like another name."""
+
+    def decode(self, *_):
+        return "a.onnx"
+
+    __contains__ = __getitem__ = rfind = __buffer__ = fails
+
+
+class File:
+    def __init__(self, name):
+        self.name = name
+
+    def __fspath__(self):
+        return self.name
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("path, error, says", [
+    (Text("missing.onnx"), FileNotFoundError, "'missing.onnx'"),
+    (Text("notes.txt"), ValueError, "^read_input: .* ends in .tflite or .onnx, not 'notes.txt'"),
+    (Shorter("a\0.onnx"), ValueError, "^read_input: path must be a name that a file can have"),
+    (Bytes(b"notes.txt"), ValueError, "^read_input: .* ends in .tflite or .onnx, not b'notes.txt'"),
+    (Bytes(b"a\0.onnx"), ValueError, "^read_input: path must be a name that a file can have"),
+], ids=range(5))  # fmt: skip
+def test_paths_are_what_they_hold(path, error, says, wrapped):
+    with pytest.raises(error, match=says):
+        read_input(File(path) if wrapped else path)
+
+
+class Incomparable:
+    __hash__ = None
+    __eq__ = fails
+
+
+@pytest.mark.parametrize("wrong", ["dtype", "input_dtype"])
+def test_unquantized_takes_names_of_types(wrong):
+    model = ModelInput("x", (1, 3, 8, 8), "int8", 0.1, 4, "NCHW", "q", "float32")
+    for value in (Incomparable(), None, np.dtype("int8")):
+        with pytest.raises(TypeError, match=f"^ModelInput.unquantized: {wrong} must be a str, not "):
+            model._replace(**{wrong: value}).unquantized()
+    assert model._replace(dtype=Text("float32")).unquantized().scale == 0.1
+    assert model._replace(dtype=Text("int8")).unquantized().scale is None
+
+
+@pytest.mark.parametrize("fields, error, says", [
+    ({"shape": (1, 3, 8.5, 8)}, TypeError, r"shape\[2\] of the input must be an integer, not 8\.5"),
+    ({"shape": (1, 3.0, 8, 8)}, TypeError, r"shape\[1\] of the input must be an integer"),
+    ({"shape": (1, 3, 8, "8")}, TypeError, r"shape\[3\] of the input must be an integer"),
+    ({"shape": (1, 3, True, 8)}, TypeError, r"shape\[2\] of the input must be an integer"),
+    ({"shape": (1, 3, -1, 8)}, ValueError, r"shape\[2\] of the input must be at least 0, not -1"),
+    ({"shape": None}, TypeError, "shape of the input must be a tuple of integers and None"),
+    ({"shape": (1, 10**5000, 8, 8)}, ValueError, "has <int> in NCHW or 8 in NHWC as its channels"),
+    ({"data_format": "NHCW"}, ValueError, "data_format of the input must be one of NHWC, NCHW, not 'NHCW'"),
+    ({"data_format": Incomparable()}, TypeError, "data_format of the input must be a str"),
+])  # fmt: skip
+def test_keywords_of_an_input_that_cannot_be(fields, error, says):
+    model = ModelInput("x", (1, 3, 8, 8), "int8", 0.1, 4, "NCHW", "q", "float32")
+    with pytest.raises(error, match=f"^ModelInput.keywords: .*{says}"):
+        model._replace(**fields).keywords()
+
+
 # ---- the keywords
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import s2dq
-from guarded import run_child
+from guarded import FLUSHES, run_child, subnormals_are_zero
 from s2dq import _kernels, reference
 from test_preprocess import IMAGENET, float32
 
@@ -197,6 +197,18 @@ def test_quantized_tensor_has_the_parameters_of_the_keywords(rng):
         post(s2dq.QuantizedTensor(values, [0.1] * 3, 3, axis=3))
     with pytest.raises(TypeError, match="^Postprocessor: tensor must have dtype int8, not int16"):
         post(s2dq.QuantizedTensor(values.astype(np.int16), 0.1, 3))
+
+
+@pytest.mark.skipif(not FLUSHES, reason="the environment of an x86 thread")
+def test_small_scales_are_told_apart_on_a_thread_that_flushes():
+    values = np.arange(12, dtype=np.int8).reshape(1, 2, 2, 3)
+    a, b = np.float32(1e-40), np.float32(2e-40)
+    q = s2dq.QuantizedTensor(values, a, 3)
+    with subnormals_are_zero():
+        with pytest.raises(ValueError, match=r"tensor has scale 9\.999\d*e-41 .* but the keywords say 2\.000\d*e-40 "):
+            s2dq.Postprocessor(scale=b, zero_point=3)(q)
+        frames = s2dq.Postprocessor(scale=a, zero_point=3)(q)
+    np.testing.assert_array_equal(frames, s2dq.Postprocessor(scale=a, zero_point=3)(values))
 
 
 def test_keywords_are_attributes_that_stay():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import s2dq
-from guarded import rounding_directions
+from guarded import FLUSHES, rounding_directions, subnormals_are_zero
 from s2dq import reference
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
@@ -328,6 +328,48 @@ class Labelled(s2dq.Preprocessor):
     """A subclass, as a user may write one."""
 
 
+@pytest.mark.parametrize("kind", [s2dq.Preprocessor, s2dq.Postprocessor])
+def test_equal_ones_give_the_same_bytes(kind):
+    """Zeros have a sign in floats that come out."""
+    made = [kind(scale=1.0, rescale=-1.0, mean=mean) for mean in (0.0, -0.0, (0.0, 0.0), (0.0, -0.0), None)]
+    for i, one in enumerate(made):
+        for j, other in enumerate(made):
+            assert (one == other) == (i == j or {i, j} == {0, 4})  # no mean is 0.0
+    for one, same in zip(made, [pickle.loads(pickle.dumps(one)) for one in made]):
+        assert same == one and hash(same) == hash(one)
+    assert len(set(made)) == 4
+    assert kind(scale=1, std=np.float32(0.5), size=4) == kind(scale=np.array(1.0), std=0.5, size=(4, 4))
+    results = [s2dq.Preprocessor(dtype="float32", rescale=-1.0, mean=mean)(np.zeros((1, 1, 1), np.uint8)).tobytes()
+               for mean in (0.0, -0.0)]  # fmt: skip
+    assert results[0] != results[1]
+
+
+class Unclassed:
+    """What says nothing true of its class."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    @property
+    def __class__(self):
+        return self.answer()
+
+
+@pytest.mark.parametrize("answer", [lambda: s2dq.Preprocessor, lambda: s2dq.Postprocessor, lambda: 1 / 0])
+def test_comparison_asks_no_object_for_its_class(answer):
+    for one in (s2dq.Preprocessor(scale=1.0), s2dq.Postprocessor(scale=1.0)):
+        other = Unclassed(answer)
+        assert one != other and other != one and not one == other
+        assert one.__eq__(other) is NotImplemented
+
+
+@pytest.mark.parametrize("kind", [s2dq.Preprocessor, s2dq.Postprocessor])
+def test_repr_of_integers_that_are_too_long_to_print(kind):
+    long = 10**5000
+    shown = repr(kind(scale=1.0, vect=long, size=(long, 4)))
+    assert "vect=<int>, " in shown and "size=(<int>, 4), " in shown and shown.startswith(f"{kind.__name__}(scale=1.0, ")
+
+
 def test_subclass_survives_pickle_and_nothing_survives_a_second_init():
     copy = pickle.loads(pickle.dumps(Labelled(scale=0.5)))
     assert type(copy) is Labelled and copy.scale == 0.5
@@ -425,6 +467,26 @@ def test_rounding_mode_of_the_caller_does_not_matter(direction, rng):
     finally:
         libm.fesetround(0)
     assert results == expected and before != nearest == tenths()
+
+
+@pytest.mark.skipif(not FLUSHES, reason="the environment of an x86 thread")
+def test_small_keywords_are_not_0_to_a_thread_that_flushes():
+    """As everywhere, float32 and float64 that are not normal are numbers like any other."""
+    frame = np.arange(12, dtype=np.uint8).reshape(1, 4, 3)
+    small = np.float32(1e-40)
+    given = [{"std": 1e-310}, {"rescale": -1e-310}, {"std": (1.0, 1e-310, small)}, {"rescale": small},
+             {"mean": small, "std": small, "rescale": 1e-40}, {"scale": small}]  # fmt: skip
+    given = [{"scale": 1.0} | keywords for keywords in given]
+    expected = [(s2dq.Preprocessor(**keywords)(frame).tobytes(), float32(keywords["scale"])) for keywords in given]
+    refused = ({"std": -1e-310}, {"std": 0.0}, {"std": (1.0, -1e-310)}, {"rescale": -0.0}, {"pad_value": 1e-310})
+    with subnormals_are_zero():
+        made = [s2dq.Preprocessor(**keywords) for keywords in given]
+        results = [pre(frame).tobytes() for pre in made]
+        for keywords in refused:
+            with pytest.raises(ValueError, match=f"^Preprocessor: {next(iter(keywords))} must"):
+                s2dq.Preprocessor(scale=1.0, **keywords)
+    assert list(zip(results, (float32(pre.scale) for pre in made))) == expected
+    assert s2dq.Preprocessor(scale=1.0, pad_value=-0.0).pad_value == 0
 
 
 def test_float_frames_that_are_no_numbers():

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import s2dq
-from guarded import rounding_directions, run_child
+from guarded import FLUSHES, rounding_directions, run_child, subnormals_are_zero
 from s2dq import QuantizedTensor, _kernels, _validate, quantized, reference
 
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32")
@@ -456,6 +456,23 @@ def test_environment_of_the_thread_does_not_matter(name, digest):
     assert run_child(digest_in_environment, name, helpers=(numbers_of_all_kinds, digest_of_all)).split()[1] == digest
 
 
+@pytest.mark.skipif(not FLUSHES, reason="the environment of an x86 thread")
+def test_small_scales_in_lists_are_not_0_to_a_thread_that_flushes():
+    small = [np.float32(1e-40), np.float32(3e-42)]
+    with subnormals_are_zero():
+        q = QuantizedTensor(np.zeros((2, 1), np.int8), small, 0, axis=0)
+    assert q.scale.tobytes() == np.array(small).tobytes()
+
+
+def test_float32_are_widened_without_the_processor(rng):
+    bits = np.concatenate([rng.integers(0, 2**32, 20000), rng.integers(0, 1 << 24, 5000), [0, 1 << 31, 0x7F800000,
+                           0xFF800000, 1, 0x80000001, 0x7FFFFF, 0x800000]]).astype(np.uint32)  # fmt: skip
+    numbers = bits.view(np.float32)
+    with np.errstate(all="ignore"):
+        expected = numbers.astype(np.float64)
+    same(_validate.to_float64(numbers), expected)
+
+
 def test_scale_is_rounded_half_to_even_without_the_processor(rng):
     bits = rng.integers(0, 0x7FF0000000000000, 20000)
     numbers = np.concatenate([bits.view(np.float64), np.exp(rng.uniform(-110, 95, 20000))])
@@ -780,6 +797,24 @@ def test_equality_compares_everything():
     assert QuantizedTensor(square, [1, 2], 0, axis=0) != QuantizedTensor(square, [1, 2], 0, axis=1)
     tiny = np.array([1, 2], np.int32).view(np.float32)  # subnormal: equal only to a thread that flushes them
     assert QuantizedTensor(square[0], tiny[0], 0) != QuantizedTensor(square[0], tiny[1], 0)
+
+
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize("change", CHANGES)
+def test_comparison_looks_at_each_tensor_once(change, monkeypatch):
+    """Another thread may set the shape of an array in between."""
+    def changed_afterwards(q):
+        taken = _validate.snapshot(q)
+        if q is one:
+            CHANGES[change](q)
+        return taken
+
+    def fresh():
+        return QuantizedTensor(np.arange(64, dtype=np.int8).reshape(2, 4, 4, 2), [0.5, 0.25], [-1, -2], axis=3)
+
+    one = fresh()
+    monkeypatch.setattr(quantized, "snapshot", changed_afterwards)
+    assert one == fresh()
 
 
 def test_it_has_no_hash_and_no_subclasses():
@@ -1509,3 +1544,17 @@ def test_a_conversion_that_does_not_fit_is_refused(x, out, source, target, along
     with pytest.raises(ValueError, match=f"conversion: {told}"):
         _kernels.convert(x, out, source, target, along, 1)
     assert out.tobytes() == before
+
+
+@pytest.mark.parametrize("words, vect", [(2, 4), (3, 1), (2, 0), (0, 4), (1, 32)])
+def test_requantize_between_parameters_of_words_and_of_lanes(rng, words, vect):
+    values = rng.integers(-128, 128, (2, words, 5, 3, vect)).astype(np.int8)
+    of_words = rng.uniform(0.01, 1, words).astype(np.float32)
+    of_lanes = rng.uniform(0.01, 1, words * vect).astype(np.float32)
+    for first, second in ((of_words, of_lanes), (of_lanes, of_words)):
+        q = s2dq.QuantizedTensor(values, first, 0, axis=1)
+        result = s2dq.requantize(q, second, [5] * second.size)
+        assert (result.scale == second).all() and (result.zero_point == 5).all()
+        repeated = [scale if scale.size == words * vect else np.repeat(scale, vect) for scale in (first, second)]
+        in_lanes = s2dq.requantize(s2dq.QuantizedTensor(values, repeated[0], 0, axis=1), repeated[1], 5)
+        np.testing.assert_array_equal(result.values, in_lanes.values)
