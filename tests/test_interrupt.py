@@ -184,6 +184,7 @@ def raise_from_a_handler():
                     ended += 1
                 answer = "nothing"
             except BaseException as error:
+                error = error.__cause__ or error  # of what comes while the arguments are still being checked
                 answer = type(error).__name__ + str(error)
             print(name, answer, time.monotonic() - raised.pop(), ended, sep=": ")
 

@@ -947,7 +947,8 @@ def test_teams_of_calls_in_turn():
         default.add(_kernels.last_team_size())
         s2dq.space_to_depth(x, 2, mode="focus", num_threads=1)
         assert _kernels.last_team_size() == 1
-    assert _kernels.get_team_limit() in default <= {1, _kernels.get_team_limit()}
+    assert default <= {1, _kernels.get_team_limit()}
+    assert SANITIZED or _kernels.get_team_limit() in default  # calls so slow that the team sleeps before the next
 
 
 def test_team_of_a_remembered_call_is_the_one_asked_for():
