@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, wraps
 from itertools import islice
 from math import copysign, inf, isfinite, isnan, nextafter, prod
-from numbers import Complex, Number, Real
+from numbers import Complex, Number, Rational, Real
 from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -498,14 +498,19 @@ class Door:
         number = self._real(argument, value, held.dtype)
         whole = int(number)  # ValueError for NaN, OverflowError for infinities
         held[...] = whole
-        return bool(whole == number)
+        return _equals(number, whole)
 
     def _float(self, argument: str, value: Any, held: np.ndarray) -> bool:
         return self._rounded(self._real(argument, value, held.dtype), held)
 
     @staticmethod
     def _rounded(number: Any, held: np.ndarray) -> bool:
-        held[...] = number
+        if held.dtype.kind == "f" and held.dtype.itemsize == 4:  # without the processor, which rounds as it was told
+            held[...] = to_float32(np.array(number if isinstance(number, np.generic) else _to_float(number)))
+        elif held.dtype.kind == "f" and held.dtype.itemsize == 8:
+            held[...] = _to_float(number)
+        else:
+            held[...] = number
         # NumPy's test for its own scalars: a longdouble may be finite beyond the range of a float.
         finite = np.isfinite(number) if isinstance(number, np.generic) else isfinite(number)
         return bool(np.isfinite(held)) or not finite
@@ -517,8 +522,9 @@ class Door:
 
     def _boolean(self, argument: str, value: Any, held: np.ndarray) -> bool:
         number = value if isinstance(value, (bool, np.bool_)) else self._real(argument, value, held.dtype)
-        held[...] = bool(number)
-        return number in (0, 1)
+        one = not _equals(number, 0)
+        held[...] = one
+        return not one or _equals(number, 1)
 
     def _time(self, argument: str, value: Any, held: np.ndarray) -> bool:
         if not isinstance(value, held.dtype.type):
@@ -608,6 +614,16 @@ class Door:
         "T": _variable_string,
         "V": _void,
     }
+
+
+def _equals(number: Any, whole: int) -> bool:
+    """Whether a number is an integer; a thread may take small ones for 0 where it compares floats."""
+    if isinstance(number, float):
+        magnitude = int(np.float64(number).view(np.int64)) & MAX_BYTES
+        return bool(number == whole) and not 0 < magnitude < 1 << 52
+    if isinstance(number, np.floating):
+        return bool(number.as_integer_ratio() == (whole, 1))
+    return bool(number == whole)
 
 
 def _holds_entries(value: Any) -> bool:
@@ -1366,10 +1382,12 @@ def _to_float(value: Any, odd: bool = False) -> float:
         above, below = value.as_integer_ratio()
     elif isinstance(value, np.float32):
         return float(to_float64(np.array(value, np.float32)))
+    elif isinstance(value, Rational) and not isinstance(value, int):  # which NumPy makes a float of before all else
+        above, below, odd = int(value.numerator), int(value.denominator), False
     else:
         return float(value)
     try:
-        number = above / below  # Python divides integers in integers
+        number = (above << 64) / (below << 64)  # Python divides integers in integers, unless the processor can
     except OverflowError:
         return inf if above > 0 else -inf
     if odd and not np.float64(number).view(np.int64) & 1:

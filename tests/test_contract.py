@@ -5,6 +5,7 @@ comes of it. All of them are tried once more in a child with little memory, wher
 shape that was not checked would be a crash.
 """
 
+import ctypes
 import fractions
 import os
 import re
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import s2dq
-from guarded import run_child
+from guarded import FLUSHES, rounding_directions, run_child, subnormals_are_zero
 from s2dq import reference
 
 POISON = 0xA5
@@ -910,6 +911,48 @@ def test_pad_value_of_records_is_a_tuple_however_paddings_are_given():
             s2dq.space_to_depth(x, 2, paddings=paddings, pad_value=[1, 2])
         padded = s2dq.space_to_depth(x, 2, paddings=paddings, pad_value=(1, 2))
         assert padded.ravel().tolist() == [(0, 0), (1, 2), (1, 2), (1, 2)]
+
+
+def pads(number):
+    """Bits that are padded with, for every dtype of floats."""
+    found = []
+    for dtype in ("float16", "float32", ">f4", "float64", "complex64"):
+        padded = s2dq.space_to_depth(np.zeros((1, 1, 1, 1), dtype), (1, 2), paddings=[[0, 0], [0, 1]], pad_value=number)
+        found.append(padded[0, 0, 0, 1:].tobytes())
+    return found
+
+
+PADS = {
+    "tenth": 0.1, "third": fractions.Fraction(1, 3), "integer": 2**24 + 1, "tiny": 1e-40, "float32": np.float32(1e-40),
+    "float64": np.float64(1 + 2**-24 + 2**-50), "long": np.longdouble(1) / 3, "int64": np.int64(2**62 + 2**38 + 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("number", PADS)
+def test_pad_value_is_rounded_to_nearest(number):
+    value = min(PADS[number], 2**15) if number in ("integer", "int64") else PADS[number]
+    expected = pads(value)
+    for direction in rounding_directions().values():
+        libm = ctypes.CDLL("libm.so.6")
+        assert libm.fesetround(direction) == 0
+        try:
+            found = pads(value)
+        finally:
+            libm.fesetround(0)
+        assert found == expected, direction
+    if FLUSHES:
+        with subnormals_are_zero():
+            found = pads(value)
+        assert found == expected
+
+
+@pytest.mark.skipif(not FLUSHES, reason="needs an x86-64 and Linux")
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "bool"])
+@pytest.mark.parametrize("number", [5e-324, -1e-310, np.float32(1e-40), np.longdouble(5e-324)])
+def test_a_subnormal_pad_value_is_no_integer(number, dtype):
+    x = np.zeros((1, 1, 1, 1), dtype)
+    with subnormals_are_zero(), pytest.raises(ValueError, match="pad_value .* cannot be held by dtype"):
+        s2dq.space_to_depth(x, (1, 2), paddings=[[0, 0], [0, 1]], pad_value=number)
 
 
 def test_messages_are_one_line_whatever_classes_are_called():
