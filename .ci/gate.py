@@ -40,8 +40,9 @@ PACKAGE = ("s2dq", "setup.py")
 MODULES = ("operators", "preprocess")  # one thread, data in the caches: what two builds can be compared by
 TRACKS = r"ratio_to_copy"
 FACTOR, COUNT_FACTOR = 1.15, 1.05
-ROUNDS, CONFIRMING = 3, 11  # times that all cases are measured, and those that look slower: from process to process
-# a case of 1 MiB took 2.0 to 2.6 copies on a Zen 3, for its arrays lie elsewhere
+# Times that all cases are measured, and those that look slower. In each process arrays lie elsewhere: one and the same
+# case took 2.0 to 2.6 copies on a Zen 3.
+ROUNDS, CONFIRMING = 3, 11
 SUSPICION = 0.6  # of the factor's way from 1: what is measured again
 MOST_SUSPECTS = 20  # the worst ones: more than these are no accident
 COUNTED_BYTES = 1 << 20  # of a result: instructions are counted at a fiftieth of the speed

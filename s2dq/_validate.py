@@ -43,6 +43,7 @@ Problem = TypeVar("Problem", bound=DepthProblem | BatchProblem)
 _NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though some of them call themselves so
 UNMADE = object()  # as `out`: a call that is checked and not made, whose result may be larger than the memory
 
+
 class _Short(reprlib.Repr):
     """Shortens bytes as `reprlib` shortens strings: before their repr is made."""
 
@@ -442,12 +443,7 @@ class Door:
 
     def size(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         """Refuse a shape that no array can have."""
-        nbytes = max(1, dtype.itemsize)
-        for extent in shape:
-            nbytes *= max(1, extent)
-            if nbytes > MAX_BYTES:
-                break
-        if nbytes > MAX_BYTES:
+        if _product((dtype.itemsize, *shape), MAX_BYTES) > MAX_BYTES:
             rule = f"a result of shape {_sized(shape)} and dtype {dtype} would be larger than 2**63 - 1 bytes"
             self.refuse(ValueError, rule)
 
@@ -795,7 +791,7 @@ def depth_sizes(
     dst_lanes = (src_lanes if out_format is None and lanes == 4 else lanes) if target.packed else 0
     count = _channels(door, sizes, logical)
 
-    area = _area(block)
+    area = _product(block, _HUGE)
     extents = [sizes[axis] for axis in source.spatial]
     axes = [spatial_word(axis) for axis in source.spatial]
 
@@ -874,7 +870,7 @@ def batch_sizes(door: Door, to_batch: bool, x: np.ndarray, block: tuple[int, ...
         door.refuse(ValueError, f"{rule}, not {x.ndim}")
     batch, *extents = x.shape[: dims + 1]
     rest = x.shape[dims + 1:]
-    area = _area(block)
+    area = _product(block, _HUGE)
     if to_batch:
 
         def tell_padded(i: int, padded: str) -> str:
@@ -979,14 +975,14 @@ def _channels(door: Door, sizes: dict[str, int], channels: int | None) -> int:
     return channels
 
 
-def _area(block: tuple[int, ...]) -> int:
-    """The product of the block, or one that is above 2**4096 where it is: integers of megabytes take long."""
-    area = 1
-    for b in block:
-        area *= b
-        if area > _HUGE:
+def _product(extents: tuple[int, ...], most: int) -> int:
+    """Of all extents, those of 0 as 1; of the first of them where these are above `most`: long integers take long."""
+    product = 1
+    for extent in extents:
+        product *= max(1, extent)
+        if product > most:
             break
-    return area
+    return product
 
 
 def _area_in_words(area: int) -> str:
@@ -1512,7 +1508,7 @@ def frame_settings(
                 door.refuse(ValueError, f"{rule} {show(block_size)}")
     levels = door.reals("pad_value", pad_value)
     for level in levels if isinstance(levels, tuple) else (levels,):
-        if level not in range(256) or 0 < np.array(level).view(np.int64) & MAX_BYTES < 1 << 52:  # 0 to the thread only
+        if int(level) not in range(256) or not _equals(level, int(level)):
             rule = "pad_value must be a grey level, an integer from 0 to 255"
             door.refuse(ValueError, f"{rule} (or one per channel), not {show(pad_value)}")
     grey = tuple(int(level) for level in levels) if isinstance(levels, tuple) else int(levels)
