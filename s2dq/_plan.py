@@ -72,6 +72,7 @@ _RUN_BYTES, _NEAR_BYTES = 128, 1 << 14  # runs of at least this are worth an ord
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
 _THIN_BYTES, _LINE_BYTES = 32, 1 << 12  # of a block and of a line whose edges would be thin
+_SWEPT_WINDOWS, _SWEPT_STEP = 4, 512  # of a vector, that a loop holds in registers; and what it steps, to be long
 _PATTERN_BYTES = 128  # lines up to this are one pattern
 _SHARED_ROW_BYTES, _MOST_ROW_BYTES = 1 << 15, 1 << 18  # what all boxes write before any goes on, and no more than that
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
@@ -816,7 +817,7 @@ def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
     """Plan a space-to-depth or depth-to-space call; `tiles` says what the kernels can do with tiles, if anything."""
     if 0 in problem.dst_shape:
         return Plan((), 0)
-    tiles = tiles and tiles.for_lookup(problem.lookup)
+    known, tiles = tiles, tiles and tiles.for_lookup(problem.lookup)
     if problem.lookup == "line" and not (tiles and tiles.lines):
         problem = problem._replace(lookup="table")
     if problem.staged:
@@ -826,7 +827,7 @@ def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
     move = _depth_move(problem)
     if move:
         return direct(move, tiles, prod(problem.dst_shape) * problem.itemsize)
-    return (_depth_pattern(problem, tiles) if tiles else None) or _depth_chain(problem, tiles)
+    return (_depth_pattern(problem, known) if known else None) or _depth_chain(problem, tiles)
 
 
 def _deep_digits(p: DepthProblem) -> tuple[list[tuple[str, int]], dict[str, int]]:
@@ -988,7 +989,19 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
             return None
         for box in boxes:
             segments += tiled(box, tiles.for_result(prod(p.dst_shape) * p.itemsize))
+    if not p.lookup and not tiles.moves and not all(map(is_swept, segments)):
+        return None
     return Plan(tuple(segments), 0)
+
+
+def is_swept(segment: Segment) -> bool:
+    """Whether tiles that are for lookups are quicker than two moves at words that straddle groups of channels."""
+    return all(
+        isinstance(box.tile, Tile)
+        and 0 < box.tile.windows() <= _SWEPT_WINDOWS
+        and all(abs(inner.src) < _SWEPT_STEP for inner in box.axes[-1:])
+        for box in segment.boxes
+    )
 
 
 def by_words(entries: list[Entry], rows: list[int], lanes: int) -> list[list[Entry]]:

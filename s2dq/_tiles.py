@@ -160,6 +160,26 @@ class Tile(NamedTuple):
             size *= loop.extent
         return whole
 
+    def windows(self) -> int:
+        """So many runs of 16 bytes of the source make 16 of the result, at most; 0 where these are not all stored."""
+        whole = (1 << self.dst.width) - 1
+        if any(mask != whole for mask in self.dst.masks) or len(self.dst.masks) * self.dst.width % 32:
+            return 0
+        most = 1
+        for lane in range(0, len(self.dst.masks) * self.dst.width, 16):
+            output, first = self.outputs[lane // REGISTER], lane % REGISTER
+            count, end = 0, -1
+            for byte in sorted(self._source_of(output, i) for i in range(first, first + 16) if output.fill[i] < 0):
+                if byte >= end:
+                    count, end = count + 1, byte + 16
+            most = max(most, count)
+        return most
+
+    def _source_of(self, output: Output, i: int) -> int:
+        """Where byte `i` of an output register comes from."""
+        place = output.high[i] + 2 * REGISTER if output.upper >> i & 1 else output.low[i]
+        return self.src.offsets[place // self.src.width] + place % self.src.width
+
     def __str__(self) -> str:
         return f"{len(self.src.offsets)}x{self.src.width}B>{len(self.dst.offsets)}x{self.dst.width}B"
 

@@ -48,6 +48,28 @@
 #define S2DQ_AVX2_LONG 16384 /* and from which memcpy knows better */
 #define S2DQ_AVX2_NEAR 4096 /* bytes between two granules that cannot have an unmapped page between them */
 
+#define S2DQ_AVX2_FAR (1 << 19) /* a call that moves as much as this finds its arrays outside of the near caches */
+#define S2DQ_AVX2_AHEAD 1024    /* bytes that its fetches run ahead of its loads: the processor's own end with a page */
+
+/* Asks for a line that will be read, or written. The address may be anywhere. */
+S2DQ_AVX2_INLINE void s2dq_avx2_fetch(const uint8_t *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+S2DQ_AVX2_INLINE void s2dq_avx2_own(uint8_t *p) { __builtin_prefetch(p, 1, 3); }
+
+/* How far ahead of a row that far arrays are read: at the same place of the next one, where that is not too near. */
+static inline int64_t s2dq_avx2_ahead(s2dq_axis rows)
+{
+    const int64_t step = rows.src < 0 ? -rows.src : rows.src;
+    return rows.extent > 1 && step >= 256 && step <= 16384 ? rows.src : S2DQ_AVX2_AHEAD;
+}
+
+/* Bytes that the loops of a box move. */
+static inline int64_t s2dq_avx2_bytes(const s2dq_box *box)
+{
+    int64_t bytes = box->width;
+    for (int a = 0; a < box->count; a++) bytes *= box->axes[a].extent;
+    return bytes;
+}
+
 /* ------------------------------------------------------------------------------------------------ registers */
 
 /* 32, 16, 12, 8 or 4 bytes from `p`; the bytes above them are 0. `bytes` is a constant, as are `w`, `streams` below. */
@@ -851,11 +873,13 @@ S2DQ_AVX2_INLINE s2dq_avx2_held s2dq_avx2_hold(const s2dq_avx2_triple *t)
     return h;
 }
 
-S2DQ_AVX2_INLINE void s2dq_avx2_cycle_step(uint8_t *dst, const uint8_t *src, const s2dq_avx2_held *t, bool merge)
+S2DQ_AVX2_INLINE void s2dq_avx2_cycle_step(uint8_t *dst, const uint8_t *src, const s2dq_avx2_held *t, bool merge,
+                                           int64_t ahead)
 {
     S2DQ_UNROLL
     for (int v = 0; v < 3; v++) {
         const uint8_t *const a = src + t->at[v][0], *const b = src + t->at[v][1];
+        if (ahead) s2dq_avx2_fetch(a + ahead), s2dq_avx2_fetch(b + ahead);
         /* For lanes of their own two loads each: they come cheaper than moving lanes about. */
         const __m256i p = merge ? _mm256_permutevar8x32_epi32(s2dq_avx2_load(a, 32), t->words[v][0])
                                 : s2dq_avx2_load_pair(a, b);
@@ -867,28 +891,34 @@ S2DQ_AVX2_INLINE void s2dq_avx2_cycle_step(uint8_t *dst, const uint8_t *src, con
 }
 
 S2DQ_AVX2_INLINE void s2dq_avx2_run_cycle(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows,
-                                          bool merge)
+                                          bool merge, bool far)
 {
+    const int64_t ahead = far ? s2dq_avx2_ahead(rows) : 0;
     const s2dq_avx2_held body = s2dq_avx2_hold(&c->body);
     const int64_t triples = c->triples, step = c->step;
     for (int64_t r = 0; r < rows.extent; r++, dst += rows.dst, src += rows.src) {
         const s2dq_avx2_held edge = s2dq_avx2_hold(&c->edge);
         uint8_t *d = dst;
         const uint8_t *s = src;
-        for (int64_t i = 1; i < triples; i++, d += 96, s += step) s2dq_avx2_cycle_step(d, s, &body, merge);
-        s2dq_avx2_cycle_step(d, s, &edge, merge);
-        s2dq_avx2_cycle_step(dst + c->dst_last, src + c->src_last, &edge, merge);
+        for (int64_t i = 1; i < triples; i++, d += 96, s += step)
+            s2dq_avx2_cycle_step(d, s, &body, merge, far ? ahead : 0);
+        s2dq_avx2_cycle_step(d, s, &edge, merge, 0);
+        s2dq_avx2_cycle_step(dst + c->dst_last, src + c->src_last, &edge, merge, 0);
     }
 }
 
-S2DQ_AVX2 static void s2dq_avx2_cycle_merge(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows)
+S2DQ_AVX2 static void s2dq_avx2_cycle_merge(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows,
+                                            bool far)
 {
-    s2dq_avx2_run_cycle(dst, src, c, rows, true);
+    if (far) s2dq_avx2_run_cycle(dst, src, c, rows, true, true);
+    else s2dq_avx2_run_cycle(dst, src, c, rows, true, false);
 }
 
-S2DQ_AVX2 static void s2dq_avx2_cycle_split(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows)
+S2DQ_AVX2 static void s2dq_avx2_cycle_split(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows,
+                                            bool far)
 {
-    s2dq_avx2_run_cycle(dst, src, c, rows, false);
+    if (far) s2dq_avx2_run_cycle(dst, src, c, rows, false, true);
+    else s2dq_avx2_run_cycle(dst, src, c, rows, false, false);
 }
 
 /* One vector of a cycle. IN: where[0 .. 32). OUT: place v of *t. Returns the slack as s2dq_avx2_cover does. */
@@ -1013,15 +1043,23 @@ S2DQ_AVX2_INLINE void s2dq_avx2_tile(uint8_t *dst, const uint8_t *src, int64_t d
 /* Tiles over a plane, the last ones of each direction overlapping those before. Blocks of rows and columns keep the
  * lines of both sides in the first cache until they are used up. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_tiles(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns, int w,
-                                          int row_bytes, int column_bytes)
+                                          int row_bytes, int column_bytes, bool far)
 {
     const int64_t high = row_bytes / w, wide = column_bytes / w, block = 64 / w;
     for (int64_t c = 0; c < columns.extent; c += block) {
         const int64_t c_end = c + s2dq_min(columns.extent - c, block);
         for (int64_t r = 0; r < rows.extent; r += block) {
             const int64_t r_end = r + s2dq_min(rows.extent - r, block);
+            const bool down = r_end < rows.extent; /* to the next block */
+            const int64_t next_r = down ? r_end : 0, next_c = down ? c : c_end;
+            const uint8_t *const next_src = src + next_r * rows.src + next_c * w;
+            uint8_t *const next_dst = dst + next_c * columns.dst + next_r * w;
             for (int64_t j = c; j < c_end; j += wide) {
                 const int64_t column = s2dq_min(j, columns.extent - wide);
+                for (int64_t k = j - c; far && k < j - c + wide; k++) {
+                    s2dq_avx2_fetch(next_src + k * rows.src);
+                    s2dq_avx2_own(next_dst + k * columns.dst);
+                }
                 for (int64_t i = r; i < r_end; i += high) {
                     const int64_t row = s2dq_min(i, rows.extent - high);
                     s2dq_avx2_tile(dst + column * columns.dst + row * w, src + row * rows.src + column * w,
@@ -1034,17 +1072,17 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_tiles(uint8_t *dst, const uint8_t *src, s2dq
 
 #define S2DQ_AVX2_TILES(W)                                                                                        \
     S2DQ_AVX2 static void s2dq_avx2_transpose_x##W(uint8_t *dst, const uint8_t *src, s2dq_axis rows,              \
-                                                   s2dq_axis columns)                                             \
+                                                   s2dq_axis columns, bool far)                                   \
     {                                                                                                             \
         const int64_t high = rows.extent * W, wide = columns.extent * W;                                          \
-        if (W >= 4 && wide >= 32 && high >= 32) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 32, 32);          \
-        else if (wide >= 16 && high >= 32) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 32, 16);               \
-        else if (wide >= 16 && high >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 16, 16);               \
-        else if (wide >= 16 && high >= 8) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 8, 16);                 \
-        else if (wide >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, W < 8 ? 4 : 8, 16);                  \
-        else if (wide >= 8 && high >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 16, 8);                 \
-        else if (wide >= 8 && high >= 8) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 8, 8);                   \
-        else s2dq_avx2_run_tiles(dst, src, rows, columns, W, 16, W < 8 ? 4 : 8);                                  \
+        if (W >= 4 && wide >= 32 && high >= 32) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 32, 32, far);     \
+        else if (wide >= 16 && high >= 32) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 32, 16, far);          \
+        else if (wide >= 16 && high >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 16, 16, far);          \
+        else if (wide >= 16 && high >= 8) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 8, 16, far);            \
+        else if (wide >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, W < 8 ? 4 : 8, 16, far);             \
+        else if (wide >= 8 && high >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 16, 8, far);            \
+        else if (wide >= 8 && high >= 8) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 8, 8, far);              \
+        else s2dq_avx2_run_tiles(dst, src, rows, columns, W, 16, W < 8 ? 4 : 8, far);                             \
     }
 
 S2DQ_AVX2_TILES(1)
@@ -1137,13 +1175,13 @@ static bool s2dq_avx2_has_tile(int64_t high, int64_t wide)
 }
 
 S2DQ_AVX2 static void s2dq_avx2_transpose(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns,
-                                          int64_t w)
+                                          int64_t w, bool far)
 {
     switch (w) {
-    case 1: s2dq_avx2_transpose_x1(dst, src, rows, columns); return;
-    case 2: s2dq_avx2_transpose_x2(dst, src, rows, columns); return;
-    case 4: s2dq_avx2_transpose_x4(dst, src, rows, columns); return;
-    default: s2dq_avx2_transpose_x8(dst, src, rows, columns); return;
+    case 1: s2dq_avx2_transpose_x1(dst, src, rows, columns, far); return;
+    case 2: s2dq_avx2_transpose_x2(dst, src, rows, columns, far); return;
+    case 4: s2dq_avx2_transpose_x4(dst, src, rows, columns, far); return;
+    default: s2dq_avx2_transpose_x8(dst, src, rows, columns, far); return;
     }
 }
 
@@ -1197,7 +1235,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_granule(uint8_t *dst, const uint8_t *src, int64_
 
 #define S2DQ_AVX2_WAYS 6      /* lines of one set that may live at a time: half of a first cache's, to be safe */
 #define S2DQ_AVX2_STAGE 512   /* bytes of each stream that go through the scratch at a time */
-#define S2DQ_AVX2_ACROSS 32   /* bytes of each row on the other side */
+#define S2DQ_AVX2_ACROSS 64   /* bytes of each row on the other side */
 #define S2DQ_AVX2_PITCH 576   /* an odd number of lines: scratch rows do not collide */
 
 /* Whether the streams that start at `at` meet in the sets of a first cache of 4 KiB ways. */
@@ -1227,7 +1265,7 @@ static int64_t s2dq_avx2_piece(int64_t left, int64_t size, int64_t least)
 /* A plane through a scratch, in pieces of whole lines: from there or to there the streams go one after the other.
  * `out` tells that the streams of the result collide, else those of the source do. */
 S2DQ_AVX2 static void s2dq_avx2_staged(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns, int64_t w,
-                                       int out)
+                                       bool out)
 {
     uint8_t scratch[(S2DQ_AVX2_ACROSS + 32) * S2DQ_AVX2_PITCH];
     const s2dq_axis along = out ? rows : columns, across = out ? columns : rows;
@@ -1242,14 +1280,14 @@ S2DQ_AVX2 static void s2dq_avx2_staged(uint8_t *dst, const uint8_t *src, s2dq_ax
             const s2dq_axis piece = {count, along.src, along.dst};
             if (out) {
                 const s2dq_axis staged = {streams, w, S2DQ_AVX2_PITCH};
-                s2dq_avx2_transpose(scratch, s, piece, staged, w);
+                s2dq_avx2_transpose(scratch, s, piece, staged, w, false);
                 for (int64_t k = 0; k < streams; k++)
                     s2dq_avx2_granule(d + k * columns.dst, scratch + k * S2DQ_AVX2_PITCH, count * w);
             } else {
                 const s2dq_axis staged = {streams, S2DQ_AVX2_PITCH, w};
                 for (int64_t k = 0; k < streams; k++)
                     s2dq_avx2_granule(scratch + k * S2DQ_AVX2_PITCH, s + k * rows.src, count * w);
-                s2dq_avx2_transpose(d, scratch, staged, piece, w);
+                s2dq_avx2_transpose(d, scratch, staged, piece, w, false);
             }
         }
     }
@@ -1312,9 +1350,6 @@ S2DQ_AVX2 static void s2dq_avx2_granules(uint8_t *dst, const uint8_t *src, s2dq_
         S2DQ_AVX2_GRANULES(width)
     }
 }
-
-#define S2DQ_AVX2_AHEAD 1024   /* bytes that a prefetch runs ahead of the loads: they stop at the end of a page */
-#define S2DQ_AVX2_FAR (1 << 19) /* a call that moves as much as this finds its source outside of the near caches */
 
 #define S2DQ_AVX2_GRANULES_FAR(W)                                                                             \
     for (int64_t i = 0; i < outer.extent; i++)                                                                \
@@ -1608,6 +1643,7 @@ static bool s2dq_avx2_try_pattern(uint8_t *dst, const uint8_t *src, const s2dq_b
     s2dq_box box;
     s2dq_position at;
     uint8_t filled[32] = {0};
+    const bool far = s2dq_avx2_bytes(whole) >= S2DQ_AVX2_FAR;
     if (!p || (!p->kind && s2dq_avx2_yield(&p->program) < least)) return false;
     box.width = whole->width;
     box.count = whole->count - p->chain;
@@ -1620,8 +1656,8 @@ static bool s2dq_avx2_try_pattern(uint8_t *dst, const uint8_t *src, const s2dq_b
         if (i % p->program.unit >= p->program.run) filled[i] = fill[(i % p->program.unit - p->program.run) % element];
     s2dq_start(&at, &box, 1);
     do {
-        if (p->kind == 2) s2dq_avx2_cycle_merge(dst + at.dst, src + at.src, &p->cycle, rows);
-        else if (p->kind == 1) s2dq_avx2_cycle_split(dst + at.dst, src + at.src, &p->cycle, rows);
+        if (p->kind == 2) s2dq_avx2_cycle_merge(dst + at.dst, src + at.src, &p->cycle, rows, far);
+        else if (p->kind == 1) s2dq_avx2_cycle_split(dst + at.dst, src + at.src, &p->cycle, rows, far);
         else kernel(dst + at.dst, src + at.src, &p->program, rows, lanes ? filled : NULL);
     } while (s2dq_next(&at, &box, 1));
     return true;
@@ -1701,7 +1737,8 @@ static bool s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq
     return true;
 }
 
-static bool s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+/* Requires `least` bytes in either direction. */
+static bool s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq_box *whole, int64_t least)
 {
     const int64_t w = whole->width;
     s2dq_box box;
@@ -1712,16 +1749,18 @@ static bool s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq
     while (column < box.count && box.axes[column].src != w) column++;
     if (column == box.count) return false;
     const s2dq_axis rows = box.axes[0], columns = box.axes[column];
+    if (s2dq_min(rows.extent, columns.extent) * w < least) return false;
     if (!s2dq_avx2_has_tile(rows.extent * w, columns.extent * w)) return false;
     s2dq_drop(&box, column);
     s2dq_drop(&box, 0);
     s2dq_order(&box, rows.extent * columns.extent * w);
     s2dq_start(&at, &box, 0);
     const int out = rows.extent * w >= 64 && columns.extent * w >= 16 && s2dq_avx2_collide(columns.extent, columns.dst);
+    const bool far = s2dq_avx2_bytes(whole) >= S2DQ_AVX2_FAR;
     const int in = columns.extent * w >= 64 && rows.extent * w >= 16 && s2dq_avx2_collide(rows.extent, rows.src);
     do {
         if (in || out) s2dq_avx2_staged(dst + at.dst, src + at.src, rows, columns, w, out);
-        else s2dq_avx2_transpose(dst + at.dst, src + at.src, rows, columns, w);
+        else s2dq_avx2_transpose(dst + at.dst, src + at.src, rows, columns, w, far);
     } while (s2dq_next(&at, &box, 0));
     return true;
 }
@@ -1800,9 +1839,7 @@ static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *b
     s2dq_order(box, box->width);
     if (s2dq_avx2_try_dense(dst, src, box)) return;
     if (s2dq_avx2_try_listed(dst, src, box)) return;
-    int64_t bytes = box->width;
-    for (int a = 0; a < box->count; a++) bytes *= box->axes[a].extent;
-    const bool far = bytes >= S2DQ_AVX2_FAR && box->width >= 32 && box->width <= 128;
+    const bool far = s2dq_avx2_bytes(box) >= S2DQ_AVX2_FAR && box->width >= 32 && box->width <= 128;
     s2dq_start(&at, box, 2);
     do {
         const s2dq_axis outer = s2dq_axis_at(box, 1), inner = s2dq_axis_at(box, 0);
@@ -1898,12 +1935,14 @@ static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bo
         if (s2dq_avx2_try_12(dst, src, box)) return;
     }
     if (box->count && box->width < 16) {
+        /* Windows of a pattern would be half empty; but where rows of the result are short, it writes them in order. */
+        if (box->width == 8 && box->axes[0].extent >= 16 && s2dq_avx2_try_transpose(dst, src, box, 32)) return;
         if (s2dq_avx2_try_pattern(dst, src, box, 6, 0, NULL, 1)) return;
         if (halfway && s2dq_avx2_try_halfway(dst, src, box)) return;
         if (s2dq_avx2_try_merge(dst, src, box, 4)) return;
         if (s2dq_avx2_try_split(dst, src, box, 4)) return;
         if (s2dq_avx2_try_scattered(dst, src, box)) return;
-        if (s2dq_avx2_try_transpose(dst, src, box)) return;
+        if (s2dq_avx2_try_transpose(dst, src, box, 4)) return;
         if (s2dq_avx2_try_pattern(dst, src, box, 4, 0, NULL, 1)) return;
     }
     s2dq_avx2_run_granules(dst, src, box);

@@ -1,4 +1,5 @@
-/* Tile programs on AVX2: for frames that go through their tables on the way. (Plain moves have kernels of their own.)
+/* Tile programs on AVX2: for frames that go through their tables on the way, and for packed words that straddle groups
+ * of channels. (Other plain moves have kernels of their own.)
  *
  * A vector of 32 bytes of the result is put together from windows of 16 bytes of the source, a pair of them at a time,
  * one for each lane: load, shuffle, or. Where pairs can be chosen side by side, one load takes both. The vectors of a
