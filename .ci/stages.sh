@@ -133,6 +133,14 @@ s2dq.show_config()'
     s2dq info
 }
 
+# What the suite in `readme-tests` leaves out.
+stage_isas() {
+    new_environment venv
+    fresh_checkout
+    pip install -q "$(wheel)[test]"
+    S2DQ_TEST_LONG=1 pytest -rs tests/test_isas.py -k "not short"
+}
+
 # The oldest dependencies that pyproject.toml allows. Newer versions of numcodecs warn of what this Zarr brings along.
 stage_floor() {
     new_environment venv
