@@ -26,6 +26,12 @@ wheel() {
     ls "$WHEELS"/s2dq-*.whl || { echo "the package stage has left no wheel"; exit 1; }
 }
 
+# Build as users do; of stages that compile the same text in the same way, once.
+shared_builds() {
+    S2DQ_CI_CC=${CC:-$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_config_var("CC"))')}
+    export S2DQ_CI_CC CC=$ROOT/.ci/shared_cc
+}
+
 # Build in half the time, where nothing looks at the clock; the bytes are the same.
 quick_builds() {
     export CC=$ROOT/.ci/quick_cc
@@ -83,6 +89,7 @@ stage_types() {
 stage_readme-tests() {
     new_environment venv
     fresh_checkout
+    shared_builds
     documented README.md "pip install" pytest
 }
 
@@ -116,6 +123,7 @@ stage_package() {
     new_environment build
     fresh_checkout
     pip install -q build
+    shared_builds
     python -m build --outdir dist .  # the sdist from the checkout, the wheel from the sdist
     python .ci/check_files.py sdist "$SOURCE" dist/*.tar.gz
     python .ci/check_files.py wheel "$SOURCE" dist/*.whl
@@ -131,6 +139,14 @@ print(s2dq.__file__)
 assert s2dq.space_to_depth(np.arange(4, dtype=np.int8).reshape(1, 2, 2, 1), 2).tolist() == [[[[0, 1, 2, 3]]]]
 s2dq.show_config()'
     s2dq info
+}
+
+# What the suite in `readme-tests` leaves out.
+stage_isas() {
+    new_environment venv
+    fresh_checkout
+    pip install -q "$(wheel)[test]"
+    S2DQ_TEST_LONG=1 pytest -rs tests/test_isas.py -k "not short"
 }
 
 # The oldest dependencies that pyproject.toml allows. Newer versions of numcodecs warn of what this Zarr brings along.
@@ -224,11 +240,15 @@ stage_kernels() {
 stage_peers() {
     new_environment venv
     fresh_checkout
+    export PIP_COMPILE=0  # Python compiles what is imported, which is a fifth of it
     pip install -q "$(wheel)[test,bench,litert,mutants,onnx,peers,dask,zarr]" numba opencv-python-headless
     pip list
+    local whole others
     dask_tests
-    pytest -rs -k "fork or torch or dataloader" $(grep -liE "fork|torch|dataloader" tests/test_*.py) | tee ../report
-    pytest -rs tests/test_{doctests,models,mutants,interop,interop_peers,quantized_models,quantized_peers}.py | tee -a ../report
+    whole=$(echo tests/test_{models,mutants,interop,interop_peers,quantized_models,quantized_peers}.py)
+    others=$(grep -liE "fork|torch|dataloader" tests/test_*.py | grep -vxF "$(printf '%s\n' tests/test_doctests.py $whole)")
+    pytest -rs -k "fork or torch or dataloader" $others | tee -a ../report
+    pytest -rs $whole | tee -a ../report
     pytest -rs -k "dask or peer_gives or chart_is or readme_script" tests/test_{bad_input,bench}.py | tee -a ../report
     if grep -E "SKIPPED.*(torch|sklearn|onnx|litert|dask|installed)" ../report; then
         echo "a test was skipped although what it needs is there"
@@ -254,6 +274,7 @@ stage_asv() {
     git add --all
     git -c user.name=ci -c user.email=ci@localhost commit -q -m "the checkout under test"
     quick_builds  # that every benchmark runs is what is looked at
+    export S2DQ_ASV_SECONDS=0.01
     # asv keeps a file in HOME, and pip's settings have to stay where they are.
     export XDG_CONFIG_HOME=${XDG_CONFIG_HOME:-$HOME/.config} XDG_CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache}
     export HOME=$PWD/../home
@@ -265,6 +286,7 @@ stage_asv() {
 # Against the commit before the package changed for the last time: instructions, which need no quiet machine, and time
 # in copies of some layers and frames, alone at the end of a whole run. `.ci/gate.py previous` has all cases.
 stage_counts() {
+    shared_builds  # where only Python has changed, the base is compiled already
     "$PYTHON" "$ROOT/.ci/gate.py" previous "$(wheel)" --instructions --keep "$WHEELS/base" --bench "tiny|camera|imagenet|pack|layout"
 }
 

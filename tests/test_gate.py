@@ -126,7 +126,8 @@ def packages(tmp_path):
     """The package that is installed, and one whose space_to_depth runs three times."""
     for name in ("base", "head"):
         for folder in PACKAGE, *LIBRARIES:
-            shutil.copytree(folder, tmp_path / name / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+            # With its bytecode: valgrind takes half a minute to run Python's compiler on it.
+            shutil.copytree(folder, tmp_path / name / folder.name)
     with (tmp_path / "head" / "s2dq" / "__init__.py").open("a") as file:
         file.write(SLOWER)
     return tmp_path / "base", tmp_path / "head"

@@ -1,7 +1,7 @@
 """Every instruction set that this machine runs does what the operators promise, not only the best one.
 
-The suites of the operators run once more in a child process for each of the others, `S2DQ_ISA` set; the child's
-conftest refuses to run with any other kernels than those.
+The suites of the operators run once more in child processes for each of the others, `S2DQ_ISA` set; the child's
+conftest refuses to run with any other kernels than those. `S2DQ_TEST_LONG=1` adds those that take minutes.
 """
 
 import os
@@ -15,9 +15,12 @@ from s2dq import _kernels
 
 OTHERS = [name for name in _kernels.available_isas() if name != _kernels.isa()]
 KNOWN = ("portable", "neon", "avx2", "avx512vbmi")
-SUITES = ("operators", "oracles", "properties", "dtypes", "arrays", "out", "worked_cases", "preprocess", "postprocess",
-          "lookup", "cases", "guard_pages", "quantized")  # fmt: skip
-LEAST = 4000  # tests; all of the suites but the largest cases
+SUITES = {
+    "short": ("properties", "dtypes", "arrays", "out", "worked_cases", "lookup", "cases", "guard_pages"),
+    "long": ("operators", "preprocess", "postprocess", "quantized"),
+}
+LEAST = {"short": 1100, "long": 2900}  # tests; all of the suites but the largest cases
+LONG = os.environ.get("S2DQ_TEST_LONG") == "1"
 
 
 def run_suites(suites, largest):
@@ -59,21 +62,28 @@ def run_suites(suites, largest):
 
 
 @pytest.fixture(scope="module")
-def sessions():
+def sessions(request):
     """All of the children at once: they share the cores."""
+    items = [item for item in request.session.items if item.name.startswith("test_operator_suites_on[")]
+    tests = [item.callspec.params for item in items]
+    chosen = [(test["name"], test["length"]) for test in tests if LONG or test["length"] == "short"]
     with ThreadPoolExecutor(max(1, len(OTHERS))) as pool:
         yield {
-            name: pool.submit(run_child, run_suites, SUITES, 1 << 21, timeout=900, env={"S2DQ_ISA": name})
-            for name in OTHERS
-        }
+            (name, length): pool.submit(
+                run_child, run_suites, SUITES[length], 1 << 21, timeout=900, env={"S2DQ_ISA": name})
+            for name, length in chosen
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_operator_suites_on(name, sessions):
-    output = sessions[name].result()
+@pytest.mark.parametrize(
+    "length", ["short", pytest.param("long", marks=pytest.mark.skipif(not LONG, reason="needs S2DQ_TEST_LONG=1"))]
+)
+def test_operator_suites_on(name, length, sessions):
+    output = sessions[name, length].result()
     code, passed, used = output.splitlines()[-1].split()
     assert (code, used) == ("0", name), output
-    assert int(passed) > LEAST, output
+    assert int(passed) > LEAST[length], output
 
 
 def show_isa():

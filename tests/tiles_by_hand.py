@@ -88,8 +88,8 @@ def map_of_granules(axes, pattern, width, first_src=0, first_dst=0):
     return moved(np.array(entries, np.int64).reshape(-1, 2), src + first_src, dst + first_dst)
 
 
-def map_of_row(segment, turn_src, turn_dst):
-    """What the boxes of one row write; X and F as sources, Y as destination."""
+def map_of_row(segment):
+    """What the boxes of the first row write; X and F as sources, Y as destination."""
     parts = []
     for box in segment.boxes:
         assert (box.target, box.source != 2) == (1, True), "chains go through a scratch row"
@@ -98,17 +98,21 @@ def map_of_row(segment, turn_src, turn_dst):
         part = moved(entries, src + box.src_offset, dst + box.dst_offset)
         if box.source == 3:  # offsets in the fill values, and these do not move with the row
             part[:, 1] = np.where(part[:, 1] <= FILL, part[:, 1], FILL - part[:, 1])
-        else:
-            part[:, 1] = np.where(part[:, 1] <= FILL, part[:, 1], part[:, 1] + turn_src)
-        part[:, 0] += turn_dst
         parts.append(part)
     return np.concatenate(parts)
 
 
 def distinct(pairs):
     """The rows of a map in the order of the destination, each once."""
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return pairs[np.concatenate([[True], (pairs[1:] != pairs[:-1]).any(axis=1)])] if len(pairs) else pairs
+    if not len(pairs):
+        return pairs
+    if not (pairs[1:, 0] > pairs[:-1, 0]).all():
+        pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+        # One destination with several sources, which the order of those has to put beside each other.
+        if ((pairs[1:, 0] == pairs[:-1, 0]) & (pairs[1:, 1] != pairs[:-1, 1])).any():
+            pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+        pairs = pairs[np.concatenate([[True], (pairs[1:] != pairs[:-1]).any(axis=1)])]
+    return pairs
 
 
 def map_of_segments(segments):
@@ -120,10 +124,9 @@ def map_of_segments(segments):
     rows = []
     for segment in segments:
         assert not any(axis.src_back or axis.dst_back for axis in segment.rows), "a row that goes back"
-        for turn_src, turn_dst in zip(*turns_of(segment.rows), strict=True):
-            row = distinct(map_of_row(segment, turn_src, turn_dst))
-            assert (np.diff(row[:, 0]) > 0).all(), "a byte is written with two different sources"
-            rows.append(row)
+        row = distinct(map_of_row(segment))
+        assert (np.diff(row[:, 0]) > 0).all(), "a byte is written with two different sources"
+        rows.append(moved(row, *turns_of(segment.rows)))  # all rows write as the first does, elsewhere
     everything = distinct(np.concatenate(rows)) if rows else np.empty((0, 2), np.int64)
     assert len(everything) == sum(map(len, rows)), "two rows write the same byte"
     assert (np.diff(everything[:, 0]) > 0).all(), "two rows write the same byte, differently"
