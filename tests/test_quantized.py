@@ -1176,7 +1176,7 @@ def random_tensor(rng, shape, dtype, axis, count, groups=3):
 @pytest.mark.parametrize("source", ["NHWC", "NCHW", PACKED])
 @pytest.mark.parametrize("target", [None, "NHWC", "NCHW", PACKED])
 def test_depth_operators_take_their_channels_along(rng, source, target, mode):
-    vects = (4, 32) if PACKED in (source, target) else (4,)
+    vects = (4, 32) if PACKED in (source, target) else (32,)
     for channels, block, lanes, paddings in product((1, 3, 8, 33), (1, 2, (2, 3)), vects, (None, [[1, 2], [2, 1]])):
         b = np.broadcast_to(block, 2)
         extents = [int(2 * size) for size in b]
