@@ -988,9 +988,10 @@ def _depth_pattern(p: DepthProblem, tiles: Means) -> Plan | None:
         if not all(map(fits_tiles, boxes)):
             return None
         for box in boxes:
-            segments += tiled(box, tiles.for_result(prod(p.dst_shape) * p.itemsize))
-    if not p.lookup and not tiles.moves and not all(map(is_swept, segments)):
-        return None
+            made = list(tiled(box, tiles.for_result(prod(p.dst_shape) * p.itemsize)))
+            if not p.lookup and not tiles.moves and not all(map(is_swept, made)):
+                return None
+            segments += made
     return Plan(tuple(segments), 0)
 
 

@@ -36,7 +36,7 @@ OWN_OPENMP = any(path.name.startswith("libgomp") for folder in LIBRARIES for pat
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 # How many times as long as usual children may take, say in an emulator.
-_PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
+PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
 
 
 def address_space():
@@ -127,7 +127,7 @@ def run_child(function, *arguments, helpers=(), timeout=60, env=None):
     Thread settings of this environment are not passed on; `env` adds variables. The child leads a process group of
     its own which is killed as a whole at the deadline, because a hung grandchild would keep the pipe open.
     """
-    timeout *= _PATIENCE
+    timeout *= PATIENCE
     sources = [textwrap.dedent(inspect.getsource(part)) for part in (*helpers, function)]
     program = "\n\n".join([*sources, f"{function.__name__}(*{arguments!r})\n"])
     inherited = {

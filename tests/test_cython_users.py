@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import s2dq
-from guarded import GIL, run_child
+from guarded import GIL, PATIENCE, run_child
 from prepared import Plan
 from s2dq import _kernels
 from s2dq.kernels import PreparedCall, prepare
@@ -29,7 +29,6 @@ EXAMPLE = ROOT / "examples" / "cython_user"
 PAGE = ROOT / "docs" / "cython.md"
 COMPILER = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cl").split()[0]
 ON_LINUX = sys.platform == "linux"
-_PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
 LIMIT = 0.3  # seconds from a signal to its exception
 # With OpenMP where it is sure to be there; elsewhere the loop of `move_each` runs on one thread.
 SETUP = """\
@@ -56,7 +55,7 @@ def folder(tmp_path_factory):
     environment = {**os.environ, "PYTHONPATH": str(Path(s2dq.__file__).parents[1]), "CFLAGS": "-O1 -g0"}
     for script in ("setup.py", "setup_tests.py"):
         done = subprocess.run([sys.executable, "-P", script, "-q", "build_ext", "--inplace"], cwd=folder,
-                              env=environment, capture_output=True, text=True, timeout=300 * _PATIENCE)  # fmt: skip
+                              env=environment, capture_output=True, text=True, timeout=300 * PATIENCE)  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -411,7 +410,7 @@ def print_interrupts(folder, num_threads):
 def test_interrupt_is_answered(folder, num_threads):
     lines = [line.split() for line in run_child(print_interrupts, str(folder), num_threads).splitlines()]
     assert [right for _, right in lines] == ["True", "True"]
-    assert all(0 <= float(took) < LIMIT * _PATIENCE for took, _ in lines), lines
+    assert all(0 <= float(took) < LIMIT * PATIENCE for took, _ in lines), lines
 
 
 def exit_while_threads_run(folder, num_threads):

@@ -4,19 +4,17 @@ Arrays of 4 GiB are files of 16 MiB, mapped over and over: even the fastest call
 the slowest paths it would take minutes.
 """
 
-import os
 import sys
 
 import pytest
 
-from guarded import run_child
+from guarded import PATIENCE, run_child
 from s2dq import _kernels
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or sys.maxsize < 2**32, reason="needs memfd_create and a 64-bit address space"
 )
 LIMIT = 0.3  # seconds
-_PATIENCE = float(os.environ.get("S2DQ_TEST_PATIENCE", "1"))
 
 
 # -------------------------------------------------------------------- functions that travel into the children
@@ -155,7 +153,7 @@ def test_interrupt_is_answered(isa, threads):
     lines = [line.split(": ") for line in output.splitlines()]
     assert len(lines) == 17
     assert {used for *_, used in lines} == {isa}
-    late = {name: took for name, took, *_ in lines if not 0 <= float(took) < LIMIT * _PATIENCE}
+    late = {name: took for name, took, *_ in lines if not 0 <= float(took) < LIMIT * PATIENCE}
     assert not late, f"seconds from the signal to KeyboardInterrupt, {threads} threads"
     # The signal came while the first call ran, but for those that the machine is too fast for.
     assert sum(int(ended) == 0 for _, _, ended, _ in lines) >= 10, output
@@ -195,7 +193,7 @@ def test_what_a_handler_raises_ends_the_call():
     lines = [line.split(": ") for line in output.splitlines()]
     assert len(lines) == 34
     assert {answer for _, answer, *_ in lines} == {"TimeoutErrortoo late"}, lines
-    assert all(float(took) < LIMIT * _PATIENCE for *_, took, _ in lines), lines
+    assert all(float(took) < LIMIT * PATIENCE for *_, took, _ in lines), lines
     assert sum(int(ended) == 0 for *_, ended in lines) >= 20, lines
 
 
@@ -273,7 +271,7 @@ def interrupt_main_while_another_computes():
 def test_interrupt_of_the_main_thread_while_another_computes():
     took, results, after = run_child(
         interrupt_main_while_another_computes, helpers=(interrupter, right_answers)).split()  # fmt: skip
-    assert float(took) < LIMIT * _PATIENCE
+    assert float(took) < LIMIT * PATIENCE
     assert (results, after) == ("True", "True"), "the call of the other thread was disturbed"
 
 

@@ -49,7 +49,7 @@
 #define S2DQ_AVX2_NEAR 4096 /* bytes between two granules that cannot have an unmapped page between them */
 
 #define S2DQ_AVX2_FAR (1 << 19) /* a call that moves as much as this finds its arrays outside of the near caches */
-#define S2DQ_AVX2_AHEAD 1024    /* bytes that its fetches run ahead of its loads: the processor's own end with a page */
+#define S2DQ_AVX2_AHEAD 1024    /* bytes that its fetches run ahead of its loads: the processor's stop with the page */
 
 /* Asks for a line that will be read, or written. The address may be anywhere. */
 S2DQ_AVX2_INLINE void s2dq_avx2_fetch(const uint8_t *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
@@ -58,7 +58,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_own(uint8_t *p) { __builtin_prefetch(p, 1, 3); }
 /* How far ahead of a row that far arrays are read: at the same place of the next one, where that is not too near. */
 static inline int64_t s2dq_avx2_ahead(s2dq_axis rows)
 {
-    const int64_t step = rows.src < 0 ? -rows.src : rows.src;
+    const int64_t step = s2dq_magnitude(rows.src);
     return rows.extent > 1 && step >= 256 && step <= 16384 ? rows.src : S2DQ_AVX2_AHEAD;
 }
 
@@ -891,9 +891,8 @@ S2DQ_AVX2_INLINE void s2dq_avx2_cycle_step(uint8_t *dst, const uint8_t *src, con
 }
 
 S2DQ_AVX2_INLINE void s2dq_avx2_run_cycle(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows,
-                                          bool merge, bool far)
+                                          bool merge, int64_t ahead)
 {
-    const int64_t ahead = far ? s2dq_avx2_ahead(rows) : 0;
     const s2dq_avx2_held body = s2dq_avx2_hold(&c->body);
     const int64_t triples = c->triples, step = c->step;
     for (int64_t r = 0; r < rows.extent; r++, dst += rows.dst, src += rows.src) {
@@ -901,7 +900,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_cycle(uint8_t *dst, const uint8_t *src, cons
         uint8_t *d = dst;
         const uint8_t *s = src;
         for (int64_t i = 1; i < triples; i++, d += 96, s += step)
-            s2dq_avx2_cycle_step(d, s, &body, merge, far ? ahead : 0);
+            s2dq_avx2_cycle_step(d, s, &body, merge, ahead);
         s2dq_avx2_cycle_step(d, s, &edge, merge, 0);
         s2dq_avx2_cycle_step(dst + c->dst_last, src + c->src_last, &edge, merge, 0);
     }
@@ -910,15 +909,13 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_cycle(uint8_t *dst, const uint8_t *src, cons
 S2DQ_AVX2 static void s2dq_avx2_cycle_merge(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows,
                                             bool far)
 {
-    if (far) s2dq_avx2_run_cycle(dst, src, c, rows, true, true);
-    else s2dq_avx2_run_cycle(dst, src, c, rows, true, false);
+    if (far) s2dq_avx2_run_cycle(dst, src, c, rows, true, s2dq_avx2_ahead(rows));
+    else s2dq_avx2_run_cycle(dst, src, c, rows, true, 0);
 }
 
-S2DQ_AVX2 static void s2dq_avx2_cycle_split(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows,
-                                            bool far)
+S2DQ_AVX2 static void s2dq_avx2_cycle_split(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows)
 {
-    if (far) s2dq_avx2_run_cycle(dst, src, c, rows, false, true);
-    else s2dq_avx2_run_cycle(dst, src, c, rows, false, false);
+    s2dq_avx2_run_cycle(dst, src, c, rows, false, 0);
 }
 
 /* One vector of a cycle. IN: where[0 .. 32). OUT: place v of *t. Returns the slack as s2dq_avx2_cover does. */
@@ -1356,7 +1353,7 @@ S2DQ_AVX2 static void s2dq_avx2_granules(uint8_t *dst, const uint8_t *src, s2dq_
         for (int64_t j = 0; j < inner.extent; j++) {                                                          \
             const uint8_t *const s = src + i * outer.src + j * inner.src;                                     \
             for (int64_t k = 0; k < (W); k += S2DQ_LINE)                                                      \
-                _mm_prefetch((const char *)(s + k + S2DQ_AVX2_AHEAD), _MM_HINT_T0);                           \
+                s2dq_avx2_fetch(s + k + S2DQ_AVX2_AHEAD);                                                     \
             s2dq_avx2_granule(dst + i * outer.dst + j * inner.dst, s, (W));                                   \
         }
 
@@ -1643,8 +1640,8 @@ static bool s2dq_avx2_try_pattern(uint8_t *dst, const uint8_t *src, const s2dq_b
     s2dq_box box;
     s2dq_position at;
     uint8_t filled[32] = {0};
-    const bool far = s2dq_avx2_bytes(whole) >= S2DQ_AVX2_FAR;
     if (!p || (!p->kind && s2dq_avx2_yield(&p->program) < least)) return false;
+    const bool far = s2dq_avx2_bytes(whole) >= S2DQ_AVX2_FAR;
     box.width = whole->width;
     box.count = whole->count - p->chain;
     for (int a = 0; a < box.count; a++) box.axes[a] = whole->axes[a + p->chain];
@@ -1657,7 +1654,7 @@ static bool s2dq_avx2_try_pattern(uint8_t *dst, const uint8_t *src, const s2dq_b
     s2dq_start(&at, &box, 1);
     do {
         if (p->kind == 2) s2dq_avx2_cycle_merge(dst + at.dst, src + at.src, &p->cycle, rows, far);
-        else if (p->kind == 1) s2dq_avx2_cycle_split(dst + at.dst, src + at.src, &p->cycle, rows, far);
+        else if (p->kind == 1) s2dq_avx2_cycle_split(dst + at.dst, src + at.src, &p->cycle, rows);
         else kernel(dst + at.dst, src + at.src, &p->program, rows, lanes ? filled : NULL);
     } while (s2dq_next(&at, &box, 1));
     return true;
@@ -1749,15 +1746,15 @@ static bool s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq
     while (column < box.count && box.axes[column].src != w) column++;
     if (column == box.count) return false;
     const s2dq_axis rows = box.axes[0], columns = box.axes[column];
-    if (s2dq_min(rows.extent, columns.extent) * w < least) return false;
-    if (!s2dq_avx2_has_tile(rows.extent * w, columns.extent * w)) return false;
+    const int64_t high = rows.extent * w, wide = columns.extent * w;
+    if (s2dq_min(high, wide) < least || !s2dq_avx2_has_tile(high, wide)) return false;
     s2dq_drop(&box, column);
     s2dq_drop(&box, 0);
     s2dq_order(&box, rows.extent * columns.extent * w);
     s2dq_start(&at, &box, 0);
-    const int out = rows.extent * w >= 64 && columns.extent * w >= 16 && s2dq_avx2_collide(columns.extent, columns.dst);
+    const bool out = high >= 64 && wide >= 16 && s2dq_avx2_collide(columns.extent, columns.dst);
+    const bool in = wide >= 64 && high >= 16 && s2dq_avx2_collide(rows.extent, rows.src);
     const bool far = s2dq_avx2_bytes(whole) >= S2DQ_AVX2_FAR;
-    const int in = columns.extent * w >= 64 && rows.extent * w >= 16 && s2dq_avx2_collide(rows.extent, rows.src);
     do {
         if (in || out) s2dq_avx2_staged(dst + at.dst, src + at.src, rows, columns, w, out);
         else s2dq_avx2_transpose(dst + at.dst, src + at.src, rows, columns, w, far);
