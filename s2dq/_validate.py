@@ -52,6 +52,13 @@ class _Short(reprlib.Repr):
 
     repr_bytearray = cast(Any, repr_bytes)
 
+    def repr_int(self, x: int, level: int) -> str:
+        try:
+            repr(x)
+        except ValueError:  # too long to print; Python 3.14 says so with an address
+            return f"<{type(x).__name__}>"
+        return super().repr_int(x, level)
+
 
 _short = _Short()
 _short.maxother, _short.maxstring, _short.maxlist, _short.maxtuple, _short.maxlevel = 80, 60, 8, 8, 4
@@ -62,7 +69,7 @@ def show(value: Any) -> str:
     """A short one-line repr that cannot fail."""
     try:
         text = " ".join(_short.repr(value).split())
-    except Exception:  # a repr of the caller's own, or an integer too long to print
+    except Exception:  # a repr of the caller's own
         return f"<{type(value).__name__}>"
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 2 :]}"
@@ -322,8 +329,9 @@ class Door:
             self.refuse(TypeError, f"{rule}; fill it first, for instance with .filled(0)")
         if issubclass(kind, np.ndarray):
             return np.ndarray.view(value, np.ndarray)  # our own: the caller's code may change the dtype of theirs
-        if issubclass(kind, (np.datetime64, np.timedelta64)):  # their buffers are bytes
-            return np.array(value)
+        plain = (np.number, np.bool_, np.flexible)
+        if issubclass(kind, np.timedelta64) or (issubclass(kind, np.generic) and not issubclass(kind, plain)):
+            return np.array(value)  # the buffers of dates, and of other packages' types, are bytes
         self.present(argument, value, "call .compute() first, or use s2dq.dask")
         cause = None
         if hasattr(kind, "__dlpack__"):

@@ -555,7 +555,7 @@ def readers():
     yield from detail(TypeError, "must be a dict", Says({"sparsity_parameters": np.zeros(2)}, "array("))
     yield from detail(TypeError, "must be a dtype", *(
         Says({**LITERT, "dtype": dtype}, text) for dtype, text in
-        (("int7", "'int7'"), ("\ud800", "ud800"), (HUGE, "<int>"), ([HUGE], "list"), (object(), "object"))))
+        (("int7", "'int7'"), ("\ud800", "ud800"), (HUGE, "<int>"), ([HUGE], "[<int>]"), (object(), "object"))))
     yield from detail(TypeError, "dtype of the model's tensor", Says({**LITERT, "dtype": np.uint8}, "uint8"),
                       named="values")
     yield from detail(TypeError, "array of one dimension", Says({"scales": 1.0}, "1.0"),

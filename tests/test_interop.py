@@ -207,6 +207,7 @@ def test_onnx_small_floats_are_exact_scales():
         scale = np.array([0.0123, 0.25, 3e4], np.float32).astype(dtype)
         q = from_onnx(VALUES, scale)
         np.testing.assert_array_equal(q.scale.astype(np.float64), scale.astype(np.float64))
+        assert from_onnx(VALUES, scale[1]).scale == 0.25, "a scalar, whose buffer says nothing of its type"
 
 
 @pytest.mark.parametrize("arguments, error, says", [
