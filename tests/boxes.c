@@ -299,6 +299,45 @@ static const box_call by_hand[] = {
     /* Blocks of four granules of 12 bytes, in loops of both. */
     {.width = 12, .count = 4, .axes = {{4, 36, 12}, {3, 12, 48}, {2, 200, 150}, {3, 500, 330}}},
     {.width = 12, .count = 4, .axes = {{3, 48, 12}, {4, 12, 40}, {2, 200, 170}, {3, 500, 400}}},
+    /* Runs of four, three and two RGB pixels to words in planes, and back: as many as a step takes, one more, and one
+     * less; runs that follow each other, that others lie between, which are written next or not, and gaps. */
+    {.width = 1, .count = 4, .axes = {{4, 3, 1}, {8, 48, 4}, {4, 12, 40}, {3, 1, 200}}},
+    {.width = 1, .count = 4, .axes = {{4, 3, 1}, {17, 48, 4}, {4, 12, 70}, {3, 1, 300}}},
+    {.width = 1, .count = 3, .axes = {{4, 3, 1}, {7, 48, 4}, {3, 1, 60}}},
+    {.width = 1, .count = 3, .axes = {{4, 3, 1}, {16, 13, 4}, {3, 1, 70}}},
+    {.width = 1, .count = 4, .axes = {{3, 3, 1}, {8, 27, 3}, {3, 9, 40}, {3, 1, 150}}},
+    {.width = 1, .count = 4, .axes = {{3, 3, 1}, {17, 27, 3}, {3, 9, 60}, {3, 1, 200}}},
+    {.width = 1, .count = 3, .axes = {{3, 3, 1}, {9, 10, 3}, {3, 1, 30}}},
+    {.width = 1, .count = 4, .axes = {{2, 3, 1}, {16, 12, 2}, {2, 6, 40}, {3, 1, 100}}},
+    {.width = 1, .count = 5, .axes = {{2, 3, 1}, {33, 12, 2}, {2, 6, 70}, {3, 1, 150}, {3, 410, 500}}},
+    {.width = 1, .count = 4, .axes = {{2, 3, 1}, {15, 12, 2}, {2, 6, 40}, {3, 1, 100}}},
+    {.width = 1, .count = 4, .axes = {{2, 3, 1}, {17, 14, 2}, {2, 6, 40}, {3, 1, 100}}},
+    {.width = 1, .count = 4, .axes = {{3, 200, 1}, {4, 1, 3}, {4, 40, 12}, {8, 4, 48}}},
+    {.width = 1, .count = 5, .axes = {{3, 300, 1}, {4, 1, 3}, {4, 70, 12}, {17, 4, 48}, {3, 1000, 900}}},
+    {.width = 1, .count = 4, .axes = {{3, 200, 1}, {4, 1, 3}, {3, 40, 12}, {9, 4, 48}}},
+    {.width = 1, .count = 4, .axes = {{3, 200, 1}, {4, 1, 3}, {9, 4, 13}, {3, 40, 150}}},
+    {.width = 1, .count = 4, .axes = {{3, 150, 1}, {3, 1, 3}, {3, 40, 9}, {8, 3, 27}}},
+    {.width = 1, .count = 4, .axes = {{3, 200, 1}, {3, 1, 3}, {3, 60, 9}, {17, 3, 27}}},
+    {.width = 1, .count = 4, .axes = {{3, 150, 1}, {3, 1, 3}, {9, 3, 11}, {2, 40, 100}}},
+    {.width = 1, .count = 4, .axes = {{3, 100, 1}, {2, 1, 3}, {2, 40, 6}, {16, 2, 12}}},
+    {.width = 1, .count = 5, .axes = {{3, 150, 1}, {2, 1, 3}, {2, 70, 6}, {33, 2, 12}, {3, 500, 400}}},
+    {.width = 1, .count = 4, .axes = {{3, 100, 1}, {2, 1, 3}, {2, 40, 6}, {17, 2, 13}}},
+    {.width = 1, .count = 4, .axes = {{4, 3, 1}, {17, -48, 4}, {4, 12, 70}, {3, 1, 300}}},
+    {.width = 1, .count = 4, .axes = {{3, 200, 1}, {4, 1, 3}, {9, 4, 48}, {4, 40, 500}}},
+    /* What is nearly of that kind: another number of pixels, no channels, and channels that are the runs' neighbours. */
+    {.width = 1, .count = 3, .axes = {{5, 3, 1}, {17, 60, 5}, {3, 1, 100}}},
+    {.width = 1, .count = 3, .axes = {{4, 3, 1}, {9, 48, 4}, {2, 500, 60}}},
+    {.width = 1, .count = 4, .axes = {{2, 3, 1}, {17, 48, 4}, {4, 3, 100}, {3, 1, 500}}},
+    {.width = 1, .count = 3, .axes = {{4, 3, 1}, {3, 1, 4}, {20, 12, 12}}},
+    {.width = 1, .count = 4, .axes = {{2, 3, 1}, {17, 12, 2}, {3, 6, 40}, {3, 1, 130}}},
+    /* Runs of four pixels to the words of a block, and back. */
+    {.width = 1, .count = 4, .axes = {{3, 12, 1}, {4, 1, 3}, {5, 48, 12}, {4, 4, 60}}},
+    {.width = 1, .count = 4, .axes = {{3, 16, 1}, {4, 1, 3}, {2, 48, 12}, {4, 4, 30}}},
+    {.width = 1, .count = 5, .axes = {{3, 16, 1}, {4, 1, 3}, {5, 48, 12}, {4, 4, 60}, {3, 250, 250}}},
+    {.width = 1, .count = 4, .axes = {{3, 16, 1}, {4, 1, 3}, {1, 48, 12}, {4, 4, 30}}},
+    {.width = 1, .count = 4, .axes = {{4, 3, 1}, {4, 30, 4}, {3, 1, 16}, {2, 12, 48}}},
+    {.width = 1, .count = 5, .axes = {{4, 3, 1}, {4, 60, 4}, {3, 1, 16}, {5, 12, 48}, {3, 250, 250}}},
+    {.width = 1, .count = 4, .axes = {{4, 3, 1}, {4, 60, 4}, {3, 1, 16}, {3, 14, 48}}},
     /* Granules of 12 bytes, the loops of which join to one that makes no blocks of four. */
     {.width = 12, .count = 3, .axes = {{3, 48, 12}, {4, 3, 40}, {4, 12, 160}}},
     /* Transposes of four bytes, the rows of which are of two loops or overlap in the source. */
@@ -314,6 +353,16 @@ static const box_call by_hand[] = {
     /* Transposes of bytes whose rows, or columns, collide in the cache. */
     {.width = 1, .count = 2, .axes = {{64, 4096, 1}, {100, 1, 64}}},
     {.width = 1, .count = 2, .axes = {{64, 128, 1}, {100, 1, 4096}}},
+    /* Transposes of wider elements whose rows, or columns, or both, collide: those of a block fit in the cache or not. */
+    {.width = 2, .count = 2, .axes = {{67, 1024, 2}, {101, 2, 150}}},
+    {.width = 2, .count = 2, .axes = {{67, 210, 2}, {101, 2, 1024}}},
+    {.width = 2, .count = 2, .axes = {{67, 2048, 2}, {101, 2, 150}}},
+    {.width = 4, .count = 2, .axes = {{67, 2048, 4}, {41, 4, 300}}},
+    {.width = 4, .count = 3, .axes = {{67, 180, 4}, {41, 4, 2048}, {2, 20000, 100000}}},
+    {.width = 4, .count = 2, .axes = {{67, 4096, 4}, {41, 4, 300}}},
+    {.width = 4, .count = 2, .axes = {{67, 2048, 4}, {41, 4, 2048}}},
+    {.width = 8, .count = 2, .axes = {{19, 4096, 8}, {21, 8, 160}}},
+    {.width = 8, .count = 2, .axes = {{19, 200, 8}, {21, 8, 4096}}},
     /* Granules that overlap in the source by as much as may be read too much, too few for a pattern. */
     {.width = 12, .count = 2, .axes = {{5, 4, 12}, {3, 100, 130}}},
     /* One behind the other that differ in their lanes alone. */
@@ -348,6 +397,11 @@ static const box_call by_hand[] = {
     {.width = 96, .count = 3, .axes = {{2, 300000, 96}, {1375, 96, 192}, {2, 140000, 270000}}},
     {.width = 128, .count = 2, .axes = {{2, 300000, 128}, {2060, 128, 256}}},
     {.width = 129, .count = 2, .axes = {{2, 300000, 129}, {2060, 129, 258}}},
+    /* Merged granules, and transposes, that come from far: in one row, in several, in a plane and in planes. */
+    {.width = 6, .count = 2, .axes = {{2, 300000, 6}, {44000, 6, 12}}},
+    {.width = 6, .count = 3, .axes = {{2, 672, 6}, {112, 6, 12}, {400, 1344, 1344}}},
+    {.width = 1, .count = 2, .axes = {{600, 900, 1}, {900, 1, 600}}},
+    {.width = 4, .count = 3, .axes = {{100, 120, 4}, {30, 4, 400}, {45, 12000, 12000}}},
     /* Runs as long as a loop of their own is worth, and memcpy: a few bytes further in their page than the source, too
      * far for that, and elsewhere. */
     {.width = 2048, .count = 1, .axes = {{3, 2060, 2049}}},

@@ -6,6 +6,7 @@
  * merge       streams of granules of 1, 2, 4, 8, 16 bytes into one, by unpacks: 2, 3, 4, 6, 8, 12, 16 of them
  * split       one stream into so many, by byte shuffles and unpacks
  * blocks      the same of four streams of 12-byte granules, by word shuffles
+ * runs        runs of RGB pixels to words of one channel, or back
  * pattern     any bytes that repeat in the result: vectors put together from windows of the source
  * transpose   more streams: 16 or 32 rows by 16 bytes through an unpack network, through a scratch where lines collide
  * scattered   the same where several loops make the rows or the columns
@@ -642,6 +643,129 @@ S2DQ_AVX2 static void s2dq_avx2_blocks_12(uint8_t *dst, const uint8_t *src, int6
     else s2dq_avx2_run_12(dst, src, stream, pitch, n, rows, false);
 }
 
+/* ------------------------------------------------------------------------------------------------ runs of pixels */
+
+/* Runs of 3 or 4 RGB pixels, or of 2 of each of two rows, to the words that the pixels of one row have of one channel,
+ * or back. In each lane the words of some runs are a square, whose columns go to the streams; words of 3 bytes have
+ * places of 4 there. */
+typedef struct {
+    int64_t stream[6];        /* where each begins */
+    int64_t run, runs_on, on; /* from a run to the next one; to the runs, and to the words, of the upper lane */
+    int64_t steps, free;      /* in a row; and those behind which there is more of it */
+    int64_t next_runs, next;  /* to those of the next step, */
+    int64_t last_runs, last;  /* and to those of the last one, which may overlap it */
+    s2dq_axis rows;
+} s2dq_avx2_runs;
+
+/* What follows from the pixels of a row that a run has. */
+#define S2DQ_AVX2_PLACE(PIXELS) ((PIXELS) == 2 ? 2 : 4)           /* bytes for a word */
+#define S2DQ_AVX2_RUN_BYTES(PIXELS) ((PIXELS) == 3 ? 9 : 12)
+
+/* Channels of the pixels of a run to words in their places, or back. */
+S2DQ_AVX2_INLINE __m256i s2dq_avx2_regroup(__m256i v, int pixels, bool merge)
+{
+    const int w = S2DQ_AVX2_PLACE(pixels);
+#define S2DQ_TO_WORDS(i) (char)((i) / w / 3 * 3 * pixels + (i) % w * 3 + (i) / w % 3)
+#define S2DQ_TO_PIXELS(i) (char)((i) / (3 * pixels) * 3 * w + (i) % 3 * w + (i) / 3 % pixels)
+    return _mm256_shuffle_epi8(v, merge ? S2DQ_AVX2_MASK(S2DQ_TO_PIXELS) : S2DQ_AVX2_MASK(S2DQ_TO_WORDS));
+#undef S2DQ_TO_WORDS
+#undef S2DQ_TO_PIXELS
+}
+
+/* Words of 3 bytes that follow each other to places of 4, or back. */
+S2DQ_AVX2_INLINE __m256i s2dq_avx2_spread(__m256i v, bool back)
+{
+#define S2DQ_TO_PLACES(i) (char)((i) / 4 * 3 + (i) % 4)
+#define S2DQ_FROM_PLACES(i) (char)((i) / 3 * 4 + (i) % 3)
+    return _mm256_shuffle_epi8(v, back ? S2DQ_AVX2_MASK(S2DQ_FROM_PLACES) : S2DQ_AVX2_MASK(S2DQ_TO_PLACES));
+#undef S2DQ_TO_PLACES
+#undef S2DQ_FROM_PLACES
+}
+
+/* 16, 12 or 9 bytes, as above. */
+S2DQ_AVX2_INLINE __m128i s2dq_avx2_load_run(const uint8_t *p, int bytes)
+{
+    if (bytes == 9) return _mm_insert_epi8(_mm_loadl_epi64((const __m128i *)p), p[8], 8);
+    return _mm256_castsi256_si128(s2dq_avx2_load(p, bytes));
+}
+
+S2DQ_AVX2_INLINE void s2dq_avx2_store_run(uint8_t *p, __m128i v, int bytes)
+{
+    s2dq_avx2_store(p, _mm256_castsi128_si256(v), bytes == 9 ? 8 : bytes);
+    if (bytes == 9) p[8] = (uint8_t)_mm_extract_epi8(v, 8);
+}
+
+/* `exact` touches nothing behind a run or behind words, which else the next step reads, or writes. */
+S2DQ_AVX2_INLINE void s2dq_avx2_runs_step(uint8_t *dst, const uint8_t *src, const s2dq_avx2_runs *job, int pixels,
+                                          bool merge, bool exact, bool last)
+{
+    const int w = S2DQ_AVX2_PLACE(pixels), n = 16 / w, streams = 12 / w, results = merge ? n : streams;
+    const int run = exact ? S2DQ_AVX2_RUN_BYTES(pixels) : 16, words = last && pixels == 3 ? 12 : 16;
+    __m256i v[8];
+    S2DQ_UNROLL
+    for (int i = 0; i < n; i++) {
+        v[i] = _mm256_setzero_si256();
+        if (merge && i >= streams) continue;
+        const uint8_t *const p = src + (merge ? job->stream[i] : i * job->run);
+        const int bytes = merge ? words : run;
+        v[i] = _mm256_castsi128_si256(s2dq_avx2_load_run(p, bytes));
+        v[i] = _mm256_inserti128_si256(v[i], s2dq_avx2_load_run(p + (merge ? job->on : job->runs_on), bytes), 1);
+        if (!merge) v[i] = s2dq_avx2_regroup(v[i], pixels, false);
+        else if (pixels == 3) v[i] = s2dq_avx2_spread(v[i], false);
+    }
+    s2dq_avx2_weave(v, n, w);
+    S2DQ_UNROLL
+    for (int i = 0; i < results; i++) {
+        if (merge) v[i] = s2dq_avx2_regroup(v[i], pixels, true);
+        else if (pixels == 3) v[i] = s2dq_avx2_spread(v[i], true);
+    }
+    /* In rising order, for what is written too much is written again. */
+    S2DQ_UNROLL
+    for (int i = 0; i < 2 * results; i++) {
+        const int k = i % results;
+        uint8_t *const p = dst + (merge ? k * job->run : job->stream[k]);
+        if (i == k) s2dq_avx2_store_run(p, _mm256_castsi256_si128(v[k]), merge ? run : words);
+        else s2dq_avx2_store_run(p + (merge ? job->runs_on : job->on), _mm256_extracti128_si256(v[k], 1),
+                                 merge ? run : words);
+    }
+}
+
+S2DQ_AVX2_INLINE void s2dq_avx2_run_runs(uint8_t *dst, const uint8_t *src, const s2dq_avx2_runs *from, int pixels,
+                                         bool merge, bool exact)
+{
+    const s2dq_avx2_runs job = *from; /* a copy: what is stored to dst cannot change it */
+    const int64_t next_dst = merge ? job.next_runs : job.next, next_src = merge ? job.next : job.next_runs;
+    const int64_t last_dst = merge ? job.last_runs : job.last, last_src = merge ? job.last : job.last_runs;
+    for (int64_t r = 0; r < job.rows.extent; r++, dst += job.rows.dst, src += job.rows.src) {
+        int64_t i = 0;
+        for (; i < job.free; i++)
+            s2dq_avx2_runs_step(dst + i * next_dst, src + i * next_src, &job, pixels, merge, exact, false);
+        for (; i < job.steps; i++) {
+            const bool last = i == job.steps - 1;
+            s2dq_avx2_runs_step(dst + (last ? last_dst : i * next_dst), src + (last ? last_src : i * next_src), &job,
+                                pixels, merge, true, true);
+        }
+    }
+}
+
+#define S2DQ_AVX2_RUNS(PIXELS)                                                                                      \
+    S2DQ_AVX2 static void s2dq_avx2_runs_of_##PIXELS(uint8_t *dst, const uint8_t *src, const s2dq_avx2_runs *job,   \
+                                                     bool merge, bool exact)                                        \
+    {                                                                                                               \
+        if (!merge) s2dq_avx2_run_runs(dst, src, job, PIXELS, false, false);                                        \
+        else if (exact) s2dq_avx2_run_runs(dst, src, job, PIXELS, true, true);                                      \
+        else s2dq_avx2_run_runs(dst, src, job, PIXELS, true, false);                                                \
+    }
+
+S2DQ_AVX2_RUNS(2)
+S2DQ_AVX2_RUNS(3)
+S2DQ_AVX2_RUNS(4)
+
+typedef void (*s2dq_avx2_runs_kernel)(uint8_t *, const uint8_t *, const s2dq_avx2_runs *, bool, bool);
+
+static const s2dq_avx2_runs_kernel s2dq_avx2_runs_kernels[] = {s2dq_avx2_runs_of_2, s2dq_avx2_runs_of_3,
+                                                               s2dq_avx2_runs_of_4};
+
 /* ------------------------------------------------------------------------------------------------ programs */
 
 #define S2DQ_AVX2_WINDOWS 4
@@ -1037,18 +1161,36 @@ S2DQ_AVX2_INLINE void s2dq_avx2_tile(uint8_t *dst, const uint8_t *src, int64_t d
     for (int i = 0; i < column_bytes / w; i++) s2dq_avx2_store(dst + i * ds, v[i], row_bytes);
 }
 
+/* The side of a transpose whose lines collide, so that each has to be used up as soon as it is there. */
+enum { S2DQ_AVX2_NEITHER, S2DQ_AVX2_SOURCE, S2DQ_AVX2_RESULT };
+
+/* Elements of w bytes, at least `least`, from `p` to the end of its line. Lines that collide have their ends at the
+ * same places. */
+static inline int64_t s2dq_avx2_head(const uint8_t *p, int64_t w, int64_t least)
+{
+    return s2dq_max(least, (S2DQ_LINE - (int64_t)((uintptr_t)p % S2DQ_LINE)) / w);
+}
+
 /* Tiles over a plane, the last ones of each direction overlapping those before. Blocks of rows and columns keep the
- * lines of both sides in the first cache until they are used up. */
+ * lines of both sides in the first cache until they are used up. What is left of a line that a block begins is in the
+ * one that follows: below it, or at its right where the lines of the source collide. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_tiles(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns, int w,
-                                          int row_bytes, int column_bytes, bool far)
+                                          int row_bytes, int column_bytes, bool far, int lines)
 {
     const int64_t high = row_bytes / w, wide = column_bytes / w, block = 64 / w;
-    for (int64_t c = 0; c < columns.extent; c += block) {
-        const int64_t c_end = c + s2dq_min(columns.extent - c, block);
-        for (int64_t r = 0; r < rows.extent; r += block) {
-            const int64_t r_end = r + s2dq_min(rows.extent - r, block);
-            const bool down = r_end < rows.extent; /* to the next block */
-            const int64_t next_r = down ? r_end : 0, next_c = down ? c : c_end;
+    const bool across = lines == S2DQ_AVX2_SOURCE;
+    const int64_t outer = across ? rows.extent : columns.extent, inner = across ? columns.extent : rows.extent;
+    const int64_t first = across                      ? s2dq_avx2_head(src, w, wide)
+                          : lines == S2DQ_AVX2_RESULT ? s2dq_avx2_head(dst, w, high)
+                                                      : block;
+    for (int64_t o = 0; o < outer; o += block) {
+        const int64_t o_end = s2dq_min(outer, o + block);
+        for (int64_t n = 0, n_end; n < inner; n = n_end) {
+            n_end = s2dq_min(inner, n ? n + block : first);
+            const bool on = n_end < inner; /* to the next block */
+            const int64_t next_o = on ? o : o_end, next_n = on ? n_end : 0;
+            const int64_t r = across ? o : n, r_end = across ? o_end : n_end, next_r = across ? next_o : next_n;
+            const int64_t c = across ? n : o, c_end = across ? n_end : o_end, next_c = across ? next_n : next_o;
             const uint8_t *const next_src = src + next_r * rows.src + next_c * w;
             uint8_t *const next_dst = dst + next_c * columns.dst + next_r * w;
             for (int64_t j = c; j < c_end; j += wide) {
@@ -1067,19 +1209,21 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_tiles(uint8_t *dst, const uint8_t *src, s2dq
     }
 }
 
+#define S2DQ_AVX2_TILES_OF(ROWS, COLUMNS) s2dq_avx2_run_tiles(dst, src, rows, columns, w, ROWS, COLUMNS, far, lines)
 #define S2DQ_AVX2_TILES(W)                                                                                        \
     S2DQ_AVX2 static void s2dq_avx2_transpose_x##W(uint8_t *dst, const uint8_t *src, s2dq_axis rows,              \
-                                                   s2dq_axis columns, bool far)                                   \
+                                                   s2dq_axis columns, bool far, int lines)                        \
     {                                                                                                             \
-        const int64_t high = rows.extent * W, wide = columns.extent * W;                                          \
-        if (W >= 4 && wide >= 32 && high >= 32) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 32, 32, far);     \
-        else if (wide >= 16 && high >= 32) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 32, 16, far);          \
-        else if (wide >= 16 && high >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 16, 16, far);          \
-        else if (wide >= 16 && high >= 8) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 8, 16, far);            \
-        else if (wide >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, W < 8 ? 4 : 8, 16, far);             \
-        else if (wide >= 8 && high >= 16) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 16, 8, far);            \
-        else if (wide >= 8 && high >= 8) s2dq_avx2_run_tiles(dst, src, rows, columns, W, 8, 8, far);              \
-        else s2dq_avx2_run_tiles(dst, src, rows, columns, W, 16, W < 8 ? 4 : 8, far);                             \
+        const int w = W;                                                                                          \
+        const int64_t high = rows.extent * w, wide = columns.extent * w;                                          \
+        if (w >= 4 && wide >= 32 && high >= 32) S2DQ_AVX2_TILES_OF(32, 32);                                       \
+        else if (wide >= 16 && high >= 32) S2DQ_AVX2_TILES_OF(32, 16);                                            \
+        else if (wide >= 16 && high >= 16) S2DQ_AVX2_TILES_OF(16, 16);                                            \
+        else if (wide >= 16 && high >= 8) S2DQ_AVX2_TILES_OF(8, 16);                                              \
+        else if (wide >= 16) S2DQ_AVX2_TILES_OF(w < 8 ? 4 : 8, 16);                                               \
+        else if (wide >= 8 && high >= 16) S2DQ_AVX2_TILES_OF(16, 8);                                              \
+        else if (wide >= 8 && high >= 8) S2DQ_AVX2_TILES_OF(8, 8);                                                \
+        else S2DQ_AVX2_TILES_OF(16, w < 8 ? 4 : 8);                                                               \
     }
 
 S2DQ_AVX2_TILES(1)
@@ -1172,13 +1316,13 @@ static bool s2dq_avx2_has_tile(int64_t high, int64_t wide)
 }
 
 S2DQ_AVX2 static void s2dq_avx2_transpose(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns,
-                                          int64_t w, bool far)
+                                          int64_t w, bool far, int lines)
 {
     switch (w) {
-    case 1: s2dq_avx2_transpose_x1(dst, src, rows, columns, far); return;
-    case 2: s2dq_avx2_transpose_x2(dst, src, rows, columns, far); return;
-    case 4: s2dq_avx2_transpose_x4(dst, src, rows, columns, far); return;
-    default: s2dq_avx2_transpose_x8(dst, src, rows, columns, far); return;
+    case 1: s2dq_avx2_transpose_x1(dst, src, rows, columns, far, lines); return;
+    case 2: s2dq_avx2_transpose_x2(dst, src, rows, columns, far, lines); return;
+    case 4: s2dq_avx2_transpose_x4(dst, src, rows, columns, far, lines); return;
+    default: s2dq_avx2_transpose_x8(dst, src, rows, columns, far, lines); return;
     }
 }
 
@@ -1230,27 +1374,28 @@ S2DQ_AVX2_INLINE void s2dq_avx2_granule(uint8_t *dst, const uint8_t *src, int64_
 
 /* ---------------------------------------------------------------------- transpose where the lines of a side collide */
 
-#define S2DQ_AVX2_WAYS 6      /* lines of one set that may live at a time: half of a first cache's, to be safe */
+#define S2DQ_AVX2_WAYS 6      /* lines of one set that may live for long, of the eight of a first cache */
+#define S2DQ_AVX2_ALL 8       /* and that may live for a moment */
 #define S2DQ_AVX2_STAGE 512   /* bytes of each stream that go through the scratch at a time */
 #define S2DQ_AVX2_ACROSS 64   /* bytes of each row on the other side */
 #define S2DQ_AVX2_PITCH 576   /* an odd number of lines: scratch rows do not collide */
 
 /* Whether the streams that start at `at` meet in the sets of a first cache of 4 KiB ways. */
-static bool s2dq_avx2_crowded(const int64_t *at, int64_t streams)
+static bool s2dq_avx2_crowded(const int64_t *at, int64_t streams, int ways)
 {
     uint8_t lines[64] = {0};
-    if (streams <= S2DQ_AVX2_WAYS) return false;
+    if (streams <= ways) return false;
     for (int64_t k = 0; k < streams && k < 64; k++)
-        if (++lines[(uint64_t)at[k] / 64 % 64] > S2DQ_AVX2_WAYS) return true;
+        if (++lines[(uint64_t)at[k] / 64 % 64] > ways) return true;
     return false;
 }
 
 /* Whether so many streams, `step` bytes apart, do. */
-static bool s2dq_avx2_collide(int64_t streams, int64_t step)
+static bool s2dq_avx2_collide(int64_t streams, int64_t step, int ways)
 {
     int64_t at[64];
     for (int64_t k = 0; k < 64; k++) at[k] = k * step;
-    return s2dq_avx2_crowded(at, streams);
+    return s2dq_avx2_crowded(at, streams, ways);
 }
 
 /* How much to take of what is left: `size`, or all of it where the rest would be too short for a tile. */
@@ -1277,14 +1422,14 @@ S2DQ_AVX2 static void s2dq_avx2_staged(uint8_t *dst, const uint8_t *src, s2dq_ax
             const s2dq_axis piece = {count, along.src, along.dst};
             if (out) {
                 const s2dq_axis staged = {streams, w, S2DQ_AVX2_PITCH};
-                s2dq_avx2_transpose(scratch, s, piece, staged, w, false);
+                s2dq_avx2_transpose(scratch, s, piece, staged, w, false, S2DQ_AVX2_NEITHER);
                 for (int64_t k = 0; k < streams; k++)
                     s2dq_avx2_granule(d + k * columns.dst, scratch + k * S2DQ_AVX2_PITCH, count * w);
             } else {
                 const s2dq_axis staged = {streams, S2DQ_AVX2_PITCH, w};
                 for (int64_t k = 0; k < streams; k++)
                     s2dq_avx2_granule(scratch + k * S2DQ_AVX2_PITCH, s + k * rows.src, count * w);
-                s2dq_avx2_transpose(d, scratch, staged, piece, w, false);
+                s2dq_avx2_transpose(d, scratch, staged, piece, w, false, S2DQ_AVX2_NEITHER);
             }
         }
     }
@@ -1517,7 +1662,8 @@ static bool s2dq_avx2_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box
     const s2dq_avx2_streams_kernel kernel = s2dq_avx2_streams_for(true, size / w, w);
     job.bytes = box.axes[chain].extent * w;
     if (!kernel || job.bytes < least) return false;
-    if (chain == 1 && size >= 12 * w && s2dq_avx2_collide(size / w, box.axes[0].src)) return false; /* see transpose */
+    /* see transpose */
+    if (chain == 1 && size >= 12 * w && s2dq_avx2_collide(size / w, box.axes[0].src, S2DQ_AVX2_WAYS)) return false;
     job.offset[0] = 0;
     for (int64_t a = 0, known = 1; a < chain; known *= box.axes[a++].extent)
         for (int64_t k = known; k < known * box.axes[a].extent; k++)
@@ -1566,7 +1712,8 @@ static bool s2dq_avx2_try_split(uint8_t *dst, const uint8_t *src, const s2dq_box
         offset[place[k]] = job.offset[k];
         last = s2dq_max(last, place[k]);
     }
-    if (streams >= 12 && s2dq_avx2_collide(streams, offset[1] - offset[0])) return false; /* see transpose */
+    /* see transpose */
+    if (streams >= 12 && s2dq_avx2_collide(streams, offset[1] - offset[0], S2DQ_AVX2_WAYS)) return false;
     for (int64_t k = 0; k < streams; k++) job.offset[k] = taken >> k & 1 ? offset[k] : 0;
     job.bytes = run.extent * w;
     if (last < streams - 1) { /* the row ends with granules that nobody may read */
@@ -1686,6 +1833,87 @@ static bool s2dq_avx2_try_12(uint8_t *dst, const uint8_t *src, const s2dq_box *w
     return false;
 }
 
+/* The loop of so many turns, or of any number where that is 0, which steps so far on the side of the runs, and on that
+ * of the words, where these are not 0; or NULL. */
+static const s2dq_axis *s2dq_avx2_loop_of(const s2dq_box *box, bool merge, int64_t extent, int64_t runs, int64_t words)
+{
+    for (const s2dq_axis *axis = box->axes; axis < box->axes + box->count; axis++) {
+        const int64_t run = merge ? axis->dst : axis->src, word = merge ? axis->src : axis->dst;
+        if ((!extent || axis->extent == extent) && (!runs || run == runs) && (!words || word == words)) return axis;
+    }
+    return NULL;
+}
+
+/* Runs of so many RGB pixels to words of one channel, or back: words of the same row of a plane follow each other; or
+ * those of a block of 4 x 4, whose rows are the runs, where `blocks` says so. (No loop can be two of those looked for:
+ * their steps differ.) */
+static bool s2dq_avx2_try_runs_of(uint8_t *dst, const uint8_t *src, const s2dq_box *whole, int pixels, bool merge,
+                                  bool blocks)
+{
+    const int n = 16 / S2DQ_AVX2_PLACE(pixels), streams = 12 / S2DQ_AVX2_PLACE(pixels);
+    const int64_t word = blocks ? 48 : pixels, turns = blocks ? 2 : 2 * n; /* bytes of a turn; turns of a step */
+    const bool tall = blocks || pixels == 2;
+    const s2dq_axis *const pixel = s2dq_avx2_loop_of(whole, merge, pixels, 3, 1);
+    const s2dq_axis *const channel = s2dq_avx2_loop_of(whole, merge, 3, 1, 0);
+    const s2dq_axis *const row = !tall    ? NULL
+                                 : blocks ? s2dq_avx2_loop_of(whole, merge, 4, 0, 4)
+                                          : s2dq_avx2_loop_of(whole, merge, 2, 6, 0);
+    const s2dq_axis *const along = s2dq_avx2_loop_of(whole, merge, 0, tall ? 12 : 0, word);
+    s2dq_avx2_runs job;
+    s2dq_box box;
+    s2dq_position at;
+    if (!pixel || !channel || !along || (tall && !row) || along->extent < turns) return false;
+    const int64_t size = S2DQ_AVX2_RUN_BYTES(pixels), step = merge ? along->dst : along->src;
+    const int64_t other_row = row ? (merge ? row->src : row->dst) : 0;
+    if (step < size || step > S2DQ_AVX2_NEAR) return false;
+    for (int k = 0; k < streams; k++)
+        job.stream[k] = k % 3 * (merge ? channel->src : channel->dst) + k / 3 * other_row;
+    job.run = blocks ? (merge ? row->dst : row->src) : step;
+    job.runs_on = blocks ? step : n * step;
+    job.on = blocks ? word : n * word;
+    job.steps = (along->extent + turns - 1) / turns;
+    job.free = (along->extent - (pixels == 3 ? 2 : 1)) / turns; /* a byte more than a word of 3 */
+    job.next_runs = turns * step;
+    job.next = turns * word;
+    job.last_runs = (along->extent - turns) * step;
+    job.last = (along->extent - turns) * word;
+    box.width = 1;
+    box.count = 0;
+    for (const s2dq_axis *axis = whole->axes; axis < whole->axes + whole->count; axis++)
+        if (axis != pixel && axis != channel && axis != row && axis != along) box.axes[box.count++] = *axis;
+    s2dq_order(&box, size * streams / 3 * along->extent);
+    job.rows = s2dq_axis_at(&box, 0);
+    /* What is written behind a run is written again where runs follow each other, or the runs of the next row do. */
+    const bool filled = merge && step != size && job.rows.dst == size && step == size * job.rows.extent;
+    const s2dq_avx2_runs_kernel kernel = s2dq_avx2_runs_kernels[pixels - 2];
+    s2dq_start(&at, &box, 1);
+    do {
+        uint8_t *const d = dst + at.dst;
+        const uint8_t *const s = src + at.src;
+        if (!filled) {
+            kernel(d, s, &job, merge, step != size);
+        } else {
+            const int64_t rows = job.rows.extent - 1;
+            job.rows.extent = rows;
+            kernel(d, s, &job, merge, false);
+            job.rows.extent = 1;
+            kernel(d + rows * job.rows.dst, s + rows * job.rows.src, &job, merge, true);
+            job.rows.extent = rows + 1;
+        }
+    } while (s2dq_next(&at, &box, 1));
+    return true;
+}
+
+static bool s2dq_avx2_try_runs(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+{
+    if (whole->width != 1 || whole->count < 3 || whole->axes[0].dst != 1) return false;
+    const bool merge = whole->axes[0].src != 3; /* the pixels of a row */
+    if (s2dq_avx2_try_runs_of(dst, src, whole, 4, merge, true)) return true;
+    for (int pixels = 2; pixels <= 4; pixels++)
+        if (s2dq_avx2_try_runs_of(dst, src, whole, pixels, merge, false)) return true;
+    return false;
+}
+
 /* Adds the places of a further loop to those of `known` rows or columns. */
 static int64_t s2dq_avx2_places(int64_t *at, int64_t known, int64_t extent, int64_t step)
 {
@@ -1726,7 +1954,7 @@ static bool s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq
     }
     const int64_t high = plane.rows * w, wide = plane.columns * w;
     if (loops[0] + loops[1] < 3 || s2dq_min(high, wide) < 8 || (high < 16 && wide < 16)) return false;
-    plane.lines = s2dq_avx2_crowded(plane.row_at, plane.rows);
+    plane.lines = s2dq_avx2_crowded(plane.row_at, plane.rows, S2DQ_AVX2_WAYS);
     s2dq_order(&box, plane.rows * plane.columns * w);
     s2dq_start(&at, &box, 0);
     do s2dq_avx2_scattered(dst + at.dst, src + at.src, &plane, w);
@@ -1752,12 +1980,16 @@ static bool s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq
     s2dq_drop(&box, 0);
     s2dq_order(&box, rows.extent * columns.extent * w);
     s2dq_start(&at, &box, 0);
-    const bool out = high >= 64 && wide >= 16 && s2dq_avx2_collide(columns.extent, columns.dst);
-    const bool in = wide >= 64 && high >= 16 && s2dq_avx2_collide(rows.extent, rows.src);
+    const bool out = high >= 64 && wide >= 16 && s2dq_avx2_collide(columns.extent, columns.dst, S2DQ_AVX2_WAYS);
+    const bool in = wide >= 64 && high >= 16 && s2dq_avx2_collide(rows.extent, rows.src, S2DQ_AVX2_WAYS);
     const bool far = s2dq_avx2_bytes(whole) >= S2DQ_AVX2_FAR;
+    /* Lines of one side that collide are best used up at once, where all those of a block fit. */
+    const int64_t step = in ? rows.src : columns.dst;
+    const bool fits = w > 1 && in != out && !s2dq_avx2_collide(S2DQ_LINE / w, step, S2DQ_AVX2_ALL);
+    const int lines = in ? S2DQ_AVX2_SOURCE : out ? S2DQ_AVX2_RESULT : S2DQ_AVX2_NEITHER;
     do {
-        if (in || out) s2dq_avx2_staged(dst + at.dst, src + at.src, rows, columns, w, out);
-        else s2dq_avx2_transpose(dst + at.dst, src + at.src, rows, columns, w, far);
+        if (lines && !fits) s2dq_avx2_staged(dst + at.dst, src + at.src, rows, columns, w, out);
+        else s2dq_avx2_transpose(dst + at.dst, src + at.src, rows, columns, w, far, lines);
     } while (s2dq_next(&at, &box, 0));
     return true;
 }
@@ -1930,6 +2162,7 @@ static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bo
         if (s2dq_avx2_try_merge(dst, src, box, 16)) return;
         if (s2dq_avx2_try_split(dst, src, box, 16)) return;
         if (s2dq_avx2_try_12(dst, src, box)) return;
+        if (s2dq_avx2_try_runs(dst, src, box)) return;
     }
     if (box->count && box->width < 16) {
         /* Windows of a pattern would be half empty; but where rows of the result are short, it writes them in order. */
