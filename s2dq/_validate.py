@@ -76,6 +76,11 @@ def show(value: Any) -> str:
     return one_line(text)
 
 
+def is_complex(dtype: np.dtype) -> bool:
+    """Whether a dtype holds complex numbers: also one that another package has registered."""
+    return np.can_cast(dtype, np.complex128) and not np.can_cast(dtype, np.float64)
+
+
 class Call(NamedTuple, Generic[Problem]):
     """A checked call: the arrays to run on, the problem to plan, and the two fill values.
 
@@ -491,7 +496,7 @@ class Door:
             self._wrong_kind(argument, value, dtype)
         if isinstance(value, Real):
             return value
-        if isinstance(value, np.generic) and value.dtype.isbuiltin == 2:
+        if isinstance(value, np.generic) and value.dtype.isbuiltin == 2 and not is_complex(value.dtype):
             return float(value)
         try:
             return operator.index(value)
@@ -520,6 +525,8 @@ class Door:
         return bool(np.isfinite(held)) or not finite
 
     def _complex(self, argument: str, value: Any, held: np.ndarray) -> bool:
+        if isinstance(value, np.generic) and value.dtype.isbuiltin == 2 and is_complex(value.dtype):
+            value = complex(value)
         if isinstance(value, Complex) and not isinstance(value, Real):
             return self._rounded(value.real, held.real) and self._rounded(value.imag, held.imag)
         return self._rounded(self._real(argument, value, held.dtype), held.real)
@@ -580,7 +587,7 @@ class Door:
         if isinstance(value, make):
             held[...] = value
             return True
-        if np.can_cast(held.dtype, np.complex128) and not np.can_cast(held.dtype, np.float64):
+        if is_complex(held.dtype):
             given = np.zeros((), np.complex128)
             if not self._complex(argument, value, given):
                 return False

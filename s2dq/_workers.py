@@ -17,6 +17,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn, TypeAlias, cast
@@ -55,18 +56,23 @@ def _team(function: Callable[[Any], Any], jobs: Sequence[Any], numbers: Iterable
         while left or team:
             while left and len(team) < count:
                 process, connection = _start(function)
-                team[connection] = process, _hand_over(connection, jobs, left)
+                number = left.popleft()
+                team[connection] = process, number
+                _hand_over(connection, jobs[number])
             for connection in cast(list[Pipe], wait(list(team))):
-                process, number = team.pop(connection)
+                process, number = team[connection]
                 try:
                     outcome, alive = connection.recv(), True
                 except (EOFError, OSError):  # half a message, too, is none
                     outcome, alive = DIED, False
                 if alive and left:
-                    team[connection] = process, _hand_over(connection, jobs, left)
+                    following = left.popleft()
+                    team[connection] = process, following
+                    _hand_over(connection, jobs[following])
                 else:
-                    connection.close()  # which tells the worker to end
                     ended.append(process)
+                    del team[connection]
+                    connection.close()  # which tells the worker to end
                 yield number, outcome
     finally:
         for connection, (process, _) in team.items():
@@ -87,12 +93,9 @@ def _start(function: Callable[[Any], Any]) -> tuple[BaseProcess, Pipe]:
     return process, ours
 
 
-def _hand_over(connection: Pipe, jobs: Sequence[Any], left: deque[int]) -> int:
-    """The number of the job that a worker is given."""
-    number = left.popleft()
-    with contextlib.suppress(OSError):  # it has died since: the next that is heard of it
-        connection.send(jobs[number])
-    return number
+def _hand_over(connection: Pipe, job: Any) -> None:
+    with contextlib.suppress(OSError):  # the worker has died since: the next that is heard of it
+        connection.send(job)
 
 
 @contextlib.contextmanager
@@ -101,6 +104,7 @@ def _interrupts_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # whose start, else within the first process's, lets Ctrl-C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

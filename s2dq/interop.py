@@ -21,6 +21,7 @@ from s2dq._validate import (
     Parameters,
     check_tensor,
     guarded,
+    is_complex,
     most_entries,
     parts_of,
     show,
@@ -482,7 +483,7 @@ def _scale(door: Door, value: Any) -> Any:
     if isinstance(value, (Number, list, tuple, range, str, bytes, bytearray, type(None))):
         return value
     array = door.view("scale", value)
-    if array.dtype.kind != "f" and array.dtype.isbuiltin != 2:
+    if array.dtype.kind != "f" and (array.dtype.isbuiltin != 2 or is_complex(array.dtype)):
         return array
     with np.errstate(all="ignore"):  # a longdouble beyond float64, a signalling NaN
         if array.dtype.itemsize <= (4 if array.dtype.kind == "f" else 2):

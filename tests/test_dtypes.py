@@ -213,6 +213,16 @@ def test_pad_value_of_ml_dtypes(name, good, bad):
         assert raised.type is error, value
 
 
+@pytest.mark.parametrize("name", ["complex32", "bcomplex32"])
+def test_complex_scalars_of_ml_dtypes_lose_no_part(name):
+    value = registered(name)(1 - 2j)
+    for dtype in ("complex64", "complex128", registered("complex32")):
+        assert s2dq.space_to_batch_nd(np.zeros((1, 1), dtype), [1], [[0, 1]], pad_value=value)[0, 1] == 1 - 2j
+    for dtype in ("float32", "int8", "bool", registered("bfloat16")):
+        with pytest.raises(TypeError, match="pad_value must be a value of dtype"):
+            s2dq.space_to_batch_nd(np.zeros((1, 1), dtype), [1], [[0, 1]], pad_value=value)
+
+
 @pytest.mark.parametrize("value", [10**30, -(10**300), Fraction(10**300, 3)])
 def test_numbers_beyond_all_integers_are_held_by_floats(value):
     assert s2dq.space_to_batch_nd(np.ones((1, 1)), [1], [[0, 1]], pad_value=value).tolist() == [[1, float(value)]]

@@ -210,6 +210,14 @@ def test_onnx_small_floats_are_exact_scales():
         assert from_onnx(VALUES, scale[1]).scale == 0.25, "a scalar, whose buffer says nothing of its type"
 
 
+@pytest.mark.parametrize("name", ["complex32", "bcomplex32"])
+def test_onnx_complex_scales_are_refused(name):
+    make = getattr(pytest.importorskip("ml_dtypes"), name)
+    for scale in (make(1 + 2j), np.array(1 + 2j, make), np.array([1, 2, 3j], make)):
+        with pytest.raises(TypeError, match="scale must be a real number"):
+            from_onnx(VALUES, scale)
+
+
 @pytest.mark.parametrize("arguments, error, says", [
     ((THREE[:2],), ValueError, "2 entries"),
     ((np.ones((2, 3, 2), "f4"),), ValueError, r"each block.*\(2, 3, 2\)"),

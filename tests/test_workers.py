@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -113,6 +114,14 @@ def test_a_worker_that_is_killed_over_and_over_ends_no_run():
 
 def test_what_a_job_raises_is_told():
     assert dict(_workers.in_processes(jobs.raise_oddly, [5], 2)) == {0: "ZeroDivisionError: of job 5"}
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_job_that_cannot_be_sent_leaves_no_worker(before):
+    work = _workers.in_processes(jobs.job_and_process, [*range(before), lambda: None], 1)
+    with pytest.raises((AttributeError, pickle.PicklingError)) as raised:  # which keeps alive what its frames hold
+        list(work)
+    assert children() == [] and raised.tb
 
 
 def test_a_run_that_is_given_up_stops_its_workers():
