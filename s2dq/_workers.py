@@ -56,9 +56,7 @@ def _team(function: Callable[[Any], Any], jobs: Sequence[Any], numbers: Iterable
         while left or team:
             while left and len(team) < count:
                 process, connection = _start(function)
-                number = left.popleft()
-                team[connection] = process, number
-                _hand_over(connection, jobs[number])
+                _hand_over(team, process, connection, jobs, left)
             for connection in cast(list[Pipe], wait(list(team))):
                 process, number = team[connection]
                 try:
@@ -66,9 +64,7 @@ def _team(function: Callable[[Any], Any], jobs: Sequence[Any], numbers: Iterable
                 except (EOFError, OSError):  # half a message, too, is none
                     outcome, alive = DIED, False
                 if alive and left:
-                    following = left.popleft()
-                    team[connection] = process, following
-                    _hand_over(connection, jobs[following])
+                    _hand_over(team, process, connection, jobs, left)
                 else:
                     ended.append(process)
                     del team[connection]
@@ -93,9 +89,15 @@ def _start(function: Callable[[Any], Any]) -> tuple[BaseProcess, Pipe]:
     return process, ours
 
 
-def _hand_over(connection: Pipe, job: Any) -> None:
-    with contextlib.suppress(OSError):  # the worker has died since: the next that is heard of it
-        connection.send(job)
+def _hand_over(
+    team: dict[Pipe, tuple[BaseProcess, int]], process: BaseProcess, connection: Pipe, jobs: Sequence[Any],
+    left: deque[int],
+) -> None:  # fmt: skip
+    """Give a worker the next job. It is in the team before that, for sending may fail or be interrupted."""
+    number = left.popleft()
+    team[connection] = process, number
+    with contextlib.suppress(OSError):  # it has died since: the next that is heard of it
+        connection.send(jobs[number])
 
 
 @contextlib.contextmanager
