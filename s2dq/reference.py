@@ -393,10 +393,10 @@ def _pack(x: np.ndarray, lanes: int, pad_value: Any, empty: int = 0) -> np.ndarr
 
 
 def _filled(shape: Any, dtype: np.dtype[Any], value: Any) -> np.ndarray:
-    """An array of one value; None, and the raw 0 of dtypes without numbers, mean the dtype's zero."""
+    """An array of one value; the raw 0 of dtypes without numbers means the dtype's zero."""
     array = np.zeros(shape, dtype)
     raw = dtype.kind in "SUVmMT" and isinstance(value, (int, float, complex, np.number)) and value == 0
-    if value is not None and not raw:
+    if not raw:
         element = np.empty((), dtype)
         element[()] = value  # among objects a list is one of them
         array[...] = element
@@ -404,6 +404,7 @@ def _filled(shape: Any, dtype: np.dtype[Any], value: Any) -> np.ndarray:
 
 
 def _pad(x: np.ndarray, margins: Any, value: Any) -> np.ndarray:
+    value = 0 if value is None else value
     inner = tuple(slice(start, start + extent) for (start, _), extent in zip(margins, x.shape))
     padded = _filled([start + extent + end for (start, end), extent in zip(margins, x.shape)], x.dtype, value)
     padded[inner] = x

@@ -28,7 +28,7 @@ def space_to_depth(x, block_size, data_format="NHWC", *, mode="DCR", out_format=
 
     cells = [(e + start + end) // b for e, b, (start, end) in zip(extents, block, pads, strict=True)]
     out = np.zeros(shape_in(target, batch, cells, count * prod(block), word), x.dtype)
-    padding = fill_value(pad_value, x.dtype)
+    padding = fill_value(0 if pad_value is None else pad_value, x.dtype)
 
     for n, c in product(range(batch), range(count)):
         for cell in product(*map(range, cells)):
@@ -72,7 +72,7 @@ def space_to_batch_nd(x, block_shape, paddings, *, pad_value=None):
 
     cells = [(e + start + end) // b for e, b, (start, end) in zip(extents, block, pads, strict=True)]
     out = np.zeros((prod(block) * batch, *cells, *rest), x.dtype)
-    padding = fill_value(pad_value, x.dtype)
+    padding = fill_value(0 if pad_value is None else pad_value, x.dtype)
 
     for m, *index in product(*map(range, out.shape)):
         cell, tail = index[:len(block)], index[len(block):]
@@ -204,6 +204,6 @@ def margins(pairs, count):
 def fill_value(value, dtype):
     """`value` as an element of the dtype; none, or the integer 0, is raw zero in every dtype."""
     fill = np.zeros(1, dtype)
-    if value is not None and not (type(value) is int and value == 0):
+    if not (type(value) is int and value == 0):
         fill[0] = value
     return fill[0]

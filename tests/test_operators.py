@@ -505,6 +505,21 @@ def test_operator_pads_with_typed_value(operator, dtype, value, rng):
     assert (bytes_of(result) == stored).all(axis=-1).any(), "nothing was padded"
 
 
+@pytest.mark.parametrize("value", [0, 7, [1, 2], None], ids=repr)
+@pytest.mark.parametrize("operator", ["space_to_depth", "space_to_batch_nd", "pack_vect_c"])
+def test_operator_pads_objects(operator, value):
+    """Any object is one; None is the default of the operators that have paddings, and of no packing."""
+    shape, arguments = SMALL_CASES[operator]
+    arguments = {**arguments, "pad_value": value}
+    x = np.array([object() for _ in range(prod(shape))], object).reshape(shape)
+    result = getattr(s2dq, operator)(x, **arguments).ravel().tolist()
+    for oracle in (getattr(loops, operator), getattr(s2dq.reference, operator)):
+        expected = oracle(x, **arguments).ravel().tolist()
+        assert all(one is other for one, other in zip(result, expected, strict=True))
+    padding = 0 if value is None and operator != "pack_vect_c" else value
+    assert any(entry is padding for entry in result), "nothing was padded"
+
+
 # --- out=
 
 
