@@ -242,6 +242,24 @@ S2DQ_AVX2_INLINE void s2dq_avx2_unweave3(__m256i *a, __m256i *b, __m256i *c, int
 #undef S2DQ_PICK
 }
 
+/* Three thirds by threes, the same register of each, or back: nine streams are woven by threes, third by third, and
+ * then what has been made of each. */
+S2DQ_AVX2_INLINE void s2dq_avx2_weave9(__m256i *v)
+{
+    S2DQ_UNROLL
+    for (int i = 0; i < 3; i++) s2dq_avx2_weave3(&v[i], &v[i + 3], &v[i + 6], 1);
+    S2DQ_UNROLL
+    for (int i = 0; i < 9; i += 3) s2dq_avx2_weave3(&v[i], &v[i + 1], &v[i + 2], 1);
+}
+
+S2DQ_AVX2_INLINE void s2dq_avx2_unweave9(__m256i *v)
+{
+    S2DQ_UNROLL
+    for (int i = 0; i < 9; i += 3) s2dq_avx2_unweave3(&v[i], &v[i + 1], &v[i + 2], 1);
+    S2DQ_UNROLL
+    for (int i = 0; i < 3; i++) s2dq_avx2_unweave3(&v[i], &v[i + 3], &v[i + 6], 1);
+}
+
 /* Interleave: v[k] is stream k, becomes bytes 16k .. 16k + 15 of the result. Three times a power of two: the power
  * inside each third, then the thirds. */
 S2DQ_AVX2_INLINE void s2dq_avx2_interleave(__m256i *v, int streams, int w)
@@ -249,6 +267,10 @@ S2DQ_AVX2_INLINE void s2dq_avx2_interleave(__m256i *v, int streams, int w)
     const int part = streams / 3;
     __m256i t[12];
     if (w == 16) return; /* a lane is one element */
+    if (streams == 9) {
+        s2dq_avx2_weave9(v);
+        return;
+    }
     if (streams % 3) {
         s2dq_avx2_weave(v, streams, w);
         return;
@@ -269,6 +291,10 @@ S2DQ_AVX2_INLINE void s2dq_avx2_deinterleave(__m256i *v, int streams, int w)
     const int part = streams / 3;
     __m256i t[12];
     if (w == 16) return;
+    if (streams == 9) {
+        s2dq_avx2_unweave9(v);
+        return;
+    }
     if (streams % 3) {
         s2dq_avx2_unweave(v, streams, w);
         return;
@@ -313,18 +339,16 @@ S2DQ_AVX2_INLINE void s2dq_avx2_merge_step(uint8_t *dst, const uint8_t *src, con
             s2dq_avx2_store(dst + 16 * k, v[k], (int)s2dq_min(streams * bytes - 16 * k, 16));
         return;
     }
-    /* The low lanes are the first half of the result, the high lanes the second. */
-    if (streams == 3) {
-        s2dq_avx2_store(dst, _mm256_permute2x128_si256(v[0], v[1], 0x20), 32);
-        s2dq_avx2_store(dst + 32, _mm256_blend_epi32(v[2], v[0], 0xF0), 32);
-        s2dq_avx2_store(dst + 64, _mm256_permute2x128_si256(v[1], v[2], 0x31), 32);
-        return;
-    }
+    /* The low lanes are the first half of the result, the high lanes the second; of an odd number the last of the first
+     * half shares a vector with the first of the second. */
+    const int odd = streams % 2;
     S2DQ_UNROLL
-    for (int k = 0; k < streams; k += 2) {
+    for (int k = 0; k < streams - odd; k += 2) {
         s2dq_avx2_store(dst + 16 * k, _mm256_permute2x128_si256(v[k], v[k + 1], 0x20), 32);
-        s2dq_avx2_store(dst + 16 * (k + streams), _mm256_permute2x128_si256(v[k], v[k + 1], 0x31), 32);
+        s2dq_avx2_store(dst + 16 * (k + odd + streams), _mm256_permute2x128_si256(v[k + odd], v[k + 1 + odd], 0x31),
+                        32);
     }
+    if (odd) s2dq_avx2_store(dst + 16 * (streams - 1), _mm256_blend_epi32(v[streams - 1], v[0], 0xF0), 32);
 }
 
 /* What `bytes` of each of so many woven streams are in, for s2dq_avx2_deinterleave: of 32 the low lanes are the first
@@ -337,12 +361,14 @@ S2DQ_AVX2_INLINE void s2dq_avx2_take(__m256i *v, const uint8_t *src, int streams
             const int left = streams * bytes - 16 * k;
             v[k] = left > 0 ? s2dq_avx2_load(src + 16 * k, (int)s2dq_min(left, 16)) : _mm256_setzero_si256();
         }
-    } else if (streams == 3) {
-        const __m256i a = s2dq_avx2_load(src, 32), b = s2dq_avx2_load(src + 32, 32),
-                      c = s2dq_avx2_load(src + 64, 32);
-        v[0] = _mm256_blend_epi32(a, b, 0xF0);
-        v[1] = _mm256_permute2x128_si256(a, c, 0x21);
-        v[2] = _mm256_blend_epi32(b, c, 0xF0);
+    } else if (streams % 2) {
+        __m256i t[9];
+        S2DQ_UNROLL
+        for (int k = 0; k < streams; k++) t[k] = s2dq_avx2_load(src + 32 * k, 32);
+        S2DQ_UNROLL
+        for (int k = 0; k < streams; k++)
+            v[k] = k % 2 ? _mm256_permute2x128_si256(t[k / 2], t[(k + streams) / 2], 0x21)
+                         : _mm256_blend_epi32(t[k / 2], t[(k + streams) / 2], 0xF0);
     } else {
         S2DQ_UNROLL
         for (int k = 0; k < streams; k += 2) {
@@ -408,7 +434,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_step(uint8_t *dst, const uint8_t *src, const int
 /* Whether rows that may run past their end take one step each. */
 static inline bool s2dq_avx2_is_short(const s2dq_avx2_streams *job, int streams)
 {
-    return streams != 3 && streams <= 8 && job->bytes <= 32 && job->over >= 0;
+    return streams != 3 && job->bytes <= 32 && job->over >= 0;
 }
 
 /* Those rows. By itself, for what a longer function keeps on the stack gets in the way of stores at the same place in a
@@ -437,8 +463,9 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_short(uint8_t *dst, const uint8_t *src, cons
 
 /* All rows, or those that s2dq_avx2_run_short leaves. Requires job->bytes >= 4, and >= w. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job,
-                                            s2dq_avx2_stepper by32, s2dq_avx2_stepper by16, s2dq_avx2_stepper by8,
-                                            s2dq_avx2_stepper by4, bool merge, int streams, int w)
+                                            s2dq_avx2_stepper by32, s2dq_avx2_stepper by16, s2dq_avx2_stepper by12,
+                                            s2dq_avx2_stepper by8, s2dq_avx2_stepper by4, bool merge, int streams,
+                                            int w)
 {
     const int64_t n = job->bytes;
     const s2dq_axis inner = job->rows[0], outer = job->rows[1];
@@ -481,6 +508,8 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, co
                 if (i < n) by32(d, s, offset, over ? i : n - 32);
             } else if (n >= 16) {
                 for (int last = 0; last < 2; last++) by16(d, s, offset, last ? n - 16 : 0);
+            } else if (streams > 8 && n == 12) { /* no step twice */
+                by12(d, s, offset, 0);
             } else if (n >= 8) {
                 for (int last = 0; last < 2; last++) by8(d, s, offset, last ? n - 8 : 0);
             } else {
@@ -499,6 +528,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, co
 #define S2DQ_AVX2_STREAMS(LINKAGE, NAME, MERGE, STREAMS, W)                                                       \
     S2DQ_AVX2_STEP(LINKAGE, NAME##_by32, MERGE, STREAMS, W, 32)                                                   \
     S2DQ_AVX2_STEP(LINKAGE, NAME##_by16, MERGE, STREAMS, W, 16)                                                   \
+    S2DQ_AVX2_STEP(LINKAGE, NAME##_by12, MERGE, STREAMS, W, 12)                                                   \
     S2DQ_AVX2_STEP(LINKAGE, NAME##_by8, MERGE, STREAMS, W, 8)                                                     \
     S2DQ_AVX2_STEP(LINKAGE, NAME##_by4, MERGE, STREAMS, W, 4)                                                     \
     S2DQ_AVX2 static void NAME##_short32(uint8_t *dst, const uint8_t *src, const s2dq_avx2_streams *job)          \
@@ -524,7 +554,8 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_streams(uint8_t *dst, const uint8_t *src, co
                 NAME##_short8(dst, src, job);                                                                     \
         }                                                                                                         \
         if (job->over == S2DQ_AVX2_EXACT) return;                                                                 \
-        s2dq_avx2_run_streams(dst, src, job, NAME##_by32, NAME##_by16, NAME##_by8, NAME##_by4, MERGE, STREAMS, W);\
+        s2dq_avx2_run_streams(dst, src, job, NAME##_by32, NAME##_by16, NAME##_by12, NAME##_by8, NAME##_by4, MERGE, \
+                              STREAMS, W);                                                                        \
     }
 #define S2DQ_AVX2_BOTH(LINKAGE, STREAMS, W)                                               \
     S2DQ_AVX2_STREAMS(LINKAGE, s2dq_avx2_merge_##STREAMS##_x##W, 1, STREAMS, W)           \
@@ -547,6 +578,7 @@ S2DQ_AVX2_BOTH(S2DQ_AVX2_INLINE, 6, 1)
 S2DQ_AVX2_BOTH(S2DQ_AVX2 static, 6, 2)
 S2DQ_AVX2_BOTH(S2DQ_AVX2_INLINE, 8, 1)
 S2DQ_AVX2_BOTH(S2DQ_AVX2 static, 8, 2)
+S2DQ_AVX2_BOTH(S2DQ_AVX2 static, 9, 1)
 S2DQ_AVX2_BOTH(S2DQ_AVX2 static, 12, 1)
 S2DQ_AVX2_BOTH(S2DQ_AVX2 static, 16, 1)
 
@@ -563,7 +595,7 @@ static s2dq_avx2_streams_kernel s2dq_avx2_streams_for(bool merge, int64_t stream
     S2DQ_CASE(3, 1) S2DQ_CASE(3, 2) S2DQ_CASE(3, 4)
     S2DQ_CASE(4, 1) S2DQ_CASE(4, 2) S2DQ_CASE(4, 4) S2DQ_CASE(4, 8) S2DQ_CASE(4, 16)
     S2DQ_CASE(6, 1) S2DQ_CASE(6, 2) S2DQ_CASE(8, 1) S2DQ_CASE(8, 2)
-    S2DQ_CASE(12, 1) S2DQ_CASE(16, 1)
+    S2DQ_CASE(9, 1) S2DQ_CASE(12, 1) S2DQ_CASE(16, 1)
     default: return NULL;
     }
 #undef S2DQ_CASE
@@ -1298,12 +1330,85 @@ S2DQ_AVX2_PLANES(2)
 S2DQ_AVX2_PLANES(4)
 S2DQ_AVX2_PLANES(8)
 
-/* Requires at least 8 bytes in one direction and 16 in the other. */
+/* Eight rows of four granules of 3 bytes. Loads of 16 bytes reach behind these, or, with `back`, before them; stores run
+ * 8 bytes past the last row, but with `last`. */
+S2DQ_AVX2_INLINE void s2dq_avx2_tile_x3(uint8_t *dst, const uint8_t *src, const int64_t *row_at,
+                                        const int64_t *column_at, bool back, bool last)
+{
+    const __m256i dense = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 3, 7);
+    __m256i v[4];
+    S2DQ_UNROLL
+    for (int i = 0; i < 4; i++) {
+        const __m256i pair = s2dq_avx2_load_pair(src + row_at[i] - 4 * back, src + row_at[i + 4] - 4 * back);
+        v[i] = s2dq_avx2_spread(back ? _mm256_srli_si256(pair, 4) : pair, false);
+    }
+    s2dq_avx2_weave(v, 4, 4);
+    S2DQ_UNROLL
+    for (int i = 0; i < 4; i++)
+        s2dq_avx2_store_24(dst + column_at[i], _mm256_permutevar8x32_epi32(s2dq_avx2_spread(v[i], true), dense), last);
+}
+
+/* Four rows of eight of them, and no byte more. */
+S2DQ_AVX2_INLINE void s2dq_avx2_wide_tile_x3(uint8_t *dst, const uint8_t *src, const int64_t *row_at,
+                                             const int64_t *column_at)
+{
+    const __m256i apart = _mm256_setr_epi32(0, 1, 2, 3, 5, 6, 7, 4);
+    __m256i v[4];
+    S2DQ_UNROLL
+    for (int i = 0; i < 4; i++) {
+        const __m256i pair = s2dq_avx2_load_pair(src + row_at[i], src + row_at[i] + 8);
+        v[i] = s2dq_avx2_spread(_mm256_permutevar8x32_epi32(pair, apart), false);
+    }
+    s2dq_avx2_weave(v, 4, 4);
+    S2DQ_UNROLL
+    for (int i = 0; i < 4; i++) {
+        const __m256i runs = s2dq_avx2_spread(v[i], true);
+        s2dq_avx2_store(dst + column_at[i], runs, 12);
+        s2dq_avx2_store(dst + column_at[i + 4], _mm256_permute2x128_si256(runs, runs, 0x01), 12);
+    }
+}
+
+/* Requires at least 8 rows and 6 columns, or 4 and 8. */
+S2DQ_AVX2 static void s2dq_avx2_plane_x3(uint8_t *dst, const uint8_t *src, const s2dq_avx2_plane *p)
+{
+    const int64_t rows = p->rows, columns = p->columns, *const row_at = p->row_at, *const column_at = p->column_at;
+    const int64_t block = p->lines ? 8 : 24, left = rows % 8;
+    const int64_t most = columns >= 8 && (rows < 8 || left <= 4) ? rows - left : rows; /* of which tiles have eight */
+    for (int64_t c = 0; c < columns; c += 20) {
+        const int64_t c_end = s2dq_min(columns, c + 20);
+        for (int64_t r = 0; r < most; r += block) {
+            const int64_t r_end = s2dq_min(most, r + block);
+            for (int64_t j = c; j < c_end; j += 4) {
+                const int64_t column = s2dq_min(j, columns - 4), *const to = column_at + column;
+                const bool back = column > columns - 6;
+                for (int64_t i = r; i < r_end; i += 8) {
+                    const int64_t row = s2dq_min(i, rows - 8);
+                    const bool last = row > rows - 11;
+                    uint8_t *const d = dst + row * 3;
+                    const uint8_t *const s = src + column * 3;
+                    if (back) s2dq_avx2_tile_x3(d, s, row_at + row, to, true, last);
+                    else if (last) s2dq_avx2_tile_x3(d, s, row_at + row, to, false, true);
+                    else s2dq_avx2_tile_x3(d, s, row_at + row, to, false, false);
+                }
+            }
+        }
+    }
+    for (int64_t i = most; i < rows; i += 4) {
+        const int64_t row = s2dq_min(i, rows - 4);
+        for (int64_t j = 0; j < columns; j += 8) {
+            const int64_t column = s2dq_min(j, columns - 8);
+            s2dq_avx2_wide_tile_x3(dst + row * 3, src + column * 3, row_at + row, column_at + column);
+        }
+    }
+}
+
+/* Requires at least 8 bytes in one direction and 16 in the other; of granules of 3 bytes, what is said there. */
 static void s2dq_avx2_scattered(uint8_t *dst, const uint8_t *src, const s2dq_avx2_plane *p, int64_t w)
 {
     switch (w) {
     case 1: s2dq_avx2_plane_x1(dst, src, p); return;
     case 2: s2dq_avx2_plane_x2(dst, src, p); return;
+    case 3: s2dq_avx2_plane_x3(dst, src, p); return;
     case 4: s2dq_avx2_plane_x4(dst, src, p); return;
     default: s2dq_avx2_plane_x8(dst, src, p); return;
     }
@@ -1635,7 +1740,7 @@ static void s2dq_avx2_drive_streams(uint8_t *dst, const uint8_t *src, s2dq_box *
     s2dq_order(box, job->bytes * streams);
     job->rows[0] = s2dq_axis_at(box, 0);
     job->rows[1] = s2dq_axis_at(box, 1);
-    if (past == 0 && job->bytes <= 32 && streams != 3 && streams <= 8)
+    if (past == 0 && job->bytes <= 32 && streams != 3)
         job->over = S2DQ_AVX2_EXACT;
     else
         job->over = s2dq_avx2_overrun(job->rows, merge ? streams * job->bytes : job->bytes,
@@ -1661,7 +1766,7 @@ static bool s2dq_avx2_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box
     if (s2dq_axis_at(&box, chain).dst != size) return false;
     const s2dq_avx2_streams_kernel kernel = s2dq_avx2_streams_for(true, size / w, w);
     job.bytes = box.axes[chain].extent * w;
-    if (!kernel || job.bytes < least) return false;
+    if (!kernel || job.bytes < (size >= 9 * w ? 8 : least)) return false;
     /* see transpose */
     if (chain == 1 && size >= 12 * w && s2dq_avx2_collide(size / w, box.axes[0].src, S2DQ_AVX2_WAYS)) return false;
     job.offset[0] = 0;
@@ -1687,6 +1792,7 @@ static bool s2dq_avx2_try_split(uint8_t *dst, const uint8_t *src, const s2dq_box
     const int64_t streams = run.src / w;
     const s2dq_avx2_streams_kernel kernel = s2dq_avx2_streams_for(false, streams, w);
     int64_t place[16], known = 1;
+    if (streams >= 9) least = 9;
     if (!kernel || run.extent * w < least) return false;
     place[0] = job.offset[0] = 0;
     box.width = w;
@@ -1929,36 +2035,58 @@ static bool s2dq_avx2_try_scattered(uint8_t *dst, const uint8_t *src, const s2dq
     s2dq_avx2_plane plane;
     s2dq_box box;
     s2dq_position at;
+    s2dq_axis down = s2dq_once, along = s2dq_once; /* loops of which the tables hold a part */
+    int64_t rows = 1, columns = 1;                       /* turns of these that they hold */
     int loops[2] = {0, 0};
-    if ((w & (w - 1)) || whole->axes[0].dst != w) return false;
+    if ((w & (w - 1) && w != 3) || whole->axes[0].dst != w) return false;
     s2dq_assign(&box, whole);
     plane.rows = plane.columns = 1;
     plane.row_at[0] = plane.column_at[0] = 0;
     for (int a = 0; a < box.count;) { /* sorted by their steps in the result */
-        const s2dq_axis axis = box.axes[a];
-        if (axis.dst != plane.rows * w || axis.src == w || plane.rows * axis.extent > S2DQ_AVX2_SCATTERED) break;
-        plane.rows = s2dq_avx2_places(plane.row_at, plane.rows, axis.extent, axis.src);
+        s2dq_axis axis = box.axes[a];
+        if (axis.dst != plane.rows * w || axis.src == w || down.extent > 1) break;
+        if (axis.extent > S2DQ_AVX2_SCATTERED / plane.rows) {
+            if (plane.rows * w >= 32) break;
+            down = axis;
+            axis.extent = rows = S2DQ_AVX2_SCATTERED / plane.rows;
+        }
         loops[0]++;
+        plane.rows = s2dq_avx2_places(plane.row_at, plane.rows, axis.extent, axis.src);
         s2dq_drop(&box, a);
     }
     for (int a = 0; a < box.count;) {
-        const s2dq_axis axis = box.axes[a];
-        if (axis.src != plane.columns * w || plane.columns * axis.extent > S2DQ_AVX2_SCATTERED) {
+        s2dq_axis axis = box.axes[a];
+        const int64_t room = S2DQ_AVX2_SCATTERED / plane.columns;
+        if (axis.src != plane.columns * w || along.extent > 1 || (axis.extent > room && plane.columns * w >= 32)) {
             a++;
             continue;
         }
-        plane.columns = s2dq_avx2_places(plane.column_at, plane.columns, axis.extent, axis.dst);
+        if (axis.extent > room) {
+            along = axis;
+            axis.extent = columns = room;
+        }
         loops[1]++;
+        plane.columns = s2dq_avx2_places(plane.column_at, plane.columns, axis.extent, axis.dst);
         s2dq_drop(&box, a);
         a = 0;
     }
     const int64_t high = plane.rows * w, wide = plane.columns * w;
-    if (loops[0] + loops[1] < 3 || s2dq_min(high, wide) < 8 || (high < 16 && wide < 16)) return false;
+    if (w == 3 ? (plane.rows < 8 || plane.columns < 6) && (plane.rows < 4 || plane.columns < 8)
+               : loops[0] + loops[1] < 3 || s2dq_min(high, wide) < 8 || (high < 16 && wide < 16))
+        return false;
     plane.lines = s2dq_avx2_crowded(plane.row_at, plane.rows, S2DQ_AVX2_WAYS);
     s2dq_order(&box, plane.rows * plane.columns * w);
     s2dq_start(&at, &box, 0);
-    do s2dq_avx2_scattered(dst + at.dst, src + at.src, &plane, w);
-    while (s2dq_next(&at, &box, 0));
+    do {
+        for (int64_t i = 0; i < down.extent; i += rows) {
+            const int64_t row = s2dq_min(i, down.extent - rows);
+            for (int64_t j = 0; j < along.extent; j += columns) {
+                const int64_t column = s2dq_min(j, along.extent - columns);
+                s2dq_avx2_scattered(dst + at.dst + row * down.dst + column * along.dst,
+                                    src + at.src + row * down.src + column * along.src, &plane, w);
+            }
+        }
+    } while (s2dq_next(&at, &box, 0));
     return true;
 }
 
