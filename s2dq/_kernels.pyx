@@ -1174,10 +1174,11 @@ cdef int run_tasks(task_runner run, const void *work, int64_t tasks, int64_t nby
     cdef Shift shift
     cdef int _member
     cdef int64_t task, done = 0
-    if team > 1 and not s2dq_can_start(team):
-        team = 1
     shift.run, shift.work = run, work
     while done < tasks:
+        # Every time: what handles a signal may have forked, or had a smaller team.
+        if team > 1 and (s2dq_forked_serial or not s2dq_can_start(team)):
+            team = 1
         with nogil:
             begin_shift(&shift, done, tasks, nbytes, team)
             if team == 1:

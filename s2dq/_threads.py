@@ -147,7 +147,8 @@ def _cgroup_quota(root: Path = Path("/sys/fs/cgroup"), process: Path = Path("/pr
     """CPUs that the control groups of this process grant, rounded up; 0 where there is no limit."""
     limits = []
     try:
-        groups = [line.split(":", 2) for line in process.read_text().splitlines()]
+        text = process.read_text(errors="surrogateescape")  # groups are named by any bytes
+        groups = [line.split(":", 2) for line in text.splitlines()]
     except OSError:
         return 0
     for group in groups:

@@ -6,11 +6,13 @@ Every scenario runs in a child process that is killed at a deadline: a hang is a
 import functools
 import os
 import re
+import shutil
+import subprocess
 import sys
 
 import pytest
 
-from guarded import CPUS, OWN_OPENMP, run_child
+from guarded import CPUS, OWN_OPENMP, SANITIZED, run_child
 from s2dq import _kernels
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
@@ -267,6 +269,62 @@ def test_fork(scenario):
     if _kernels.build_info()[0].startswith("gcc"):
         teams = {min(2, full_team())} if scenario is fork_while_another_thread_computes else {full_team()}
         assert set(others[:-1]) <= teams, "a child forked from a gcc build has lost its team"
+
+
+def fork_in_a_handler():
+    """Children of a handler of signals, in the midst of a call; they end it, and make others."""
+    import os
+    import signal
+    import time
+
+    import numpy as np
+
+    import s2dq
+
+    x = np.arange(2**22, dtype=np.uint32).view(np.uint8).reshape(1, 1024, 1024, 16)
+    right = s2dq.space_to_depth(x, 2, num_threads=1)
+    large, out = np.broadcast_to(x, (30, *x.shape[1:])), np.empty((30, *right.shape[1:]), np.uint8)
+    children, parent = [], os.getpid()
+
+    def fork(*_):
+        child = os.fork()
+        if child:
+            children.append(child)
+
+    signal.signal(signal.SIGALRM, fork)
+    for _ in range(3):
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        for images in (large, large):
+            s2dq.space_to_depth(images, 2, out=out, num_threads=2)
+            if not all(np.array_equal(result, right[0]) for result in out):
+                raise AssertionError("wrong bytes")
+        if os.getpid() != parent:
+            os._exit(0)
+    deadline = time.monotonic() + 30
+    while children and time.monotonic() < deadline:
+        ended, status = os.waitpid(children[-1], os.WNOHANG)
+        if ended:
+            children.pop()
+            print("child", status)
+        time.sleep(0.01)
+    for child in children:
+        print("hangs")
+        os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.skipif(SANITIZED or sys.platform != "linux", reason="preloads a library")
+@pytest.mark.parametrize("pause", ["possible", "impossible"])
+def test_fork_in_a_handler(pause, tmp_path):
+    """Where OpenMP cannot be paused, as with two copies of it, a child has one thread, from the midst of a call on."""
+    environment = {}
+    if pause == "impossible":
+        (tmp_path / "pause.c").write_text("int omp_pause_resource_all(int kind) { return -1; }\n")
+        command = ["gcc", "-shared", "-fPIC", "-o", tmp_path / "pause.so", tmp_path / "pause.c"]
+        if shutil.which("gcc") is None or subprocess.run(command).returncode:
+            pytest.skip("gcc builds no library")
+        environment["LD_PRELOAD"] = str(tmp_path / "pause.so")
+    output = run_child(fork_in_a_handler, timeout=DEADLINE, env=environment)
+    assert output.splitlines() == ["child 0"] * 3
 
 
 def use_process_pool(method):

@@ -133,6 +133,12 @@ def test_control_groups_grant_cpus(tmp_path, files, groups, granted):
     assert _threads._cgroup_quota(root, process) == granted
 
 
+def test_control_groups_have_any_names(tmp_path):
+    process = tmp_path / "self"
+    process.write_bytes(b"0::/caf\xe9\n")
+    assert _threads._cgroup_quota(tmp_path, process) == 0
+
+
 def print_limits():
     import s2dq
     from s2dq import _kernels
@@ -202,6 +208,45 @@ def test_threads_that_the_system_refuses(how):
     assert output.split() == ["1", "1", "2", "2", "1", "3"]
 
 
+def refuse_threads_to_a_call_that_is_interrupted():
+    """No threads are to be had any more when a smaller team has run in the handler of a signal."""
+    import os
+    import resource
+    import signal
+
+    import numpy as np
+
+    import s2dq
+    from s2dq import _kernels
+
+    _kernels.pretend_processors(3)
+    _kernels.set_quota(0)
+    x = np.arange(2**18 * 3, dtype=np.uint32).view(np.uint8).reshape(1, 1024, 1024, 3)
+    right = s2dq.space_to_depth(x, 2, num_threads=1)
+    if os.geteuid() == 0:  # the limit does not hold for root
+        os.setuid(65534)
+    teams = []
+
+    def smaller_team(*_):
+        same = np.array_equal(s2dq.space_to_depth(x, 2, num_threads=2), right)
+        teams.append(_kernels.last_team_size() if same else "wrong bytes")
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
+
+    signal.signal(signal.SIGALRM, smaller_team)
+    large = np.broadcast_to(x, (600, *x.shape[1:]))
+    out = np.empty((600, 512, 512, 12), np.uint8)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    s2dq.space_to_depth(large, 2, out=out, num_threads=3)
+    print(*teams, _kernels.last_team_size(), all(np.array_equal(result, right[0]) for result in out))
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not HAS_OPENMP, reason="needs RLIMIT_NPROC and OpenMP")
+def test_threads_that_the_system_refuses_to_a_call_that_is_interrupted():
+    """It asks again behind the handler, and goes on by itself."""
+    output = run_child(refuse_threads_to_a_call_that_is_interrupted, env={"OMP_NUM_THREADS": "3"}).split()
+    assert output == ["2", "1", "True"]
+
+
 # ---------------------------------------------------------------------------------------------- regions of others
 
 
@@ -260,6 +305,38 @@ def test_call_in_a_parallel_region_of_others(region, first):
     team = str(min(2, full_team()))
     inside = team if OWN_OPENMP else "1"
     assert output == ["6", inside, inside, team]
+
+
+def call_in_a_region_of_one(library):
+    """Threads are refused there behind a first call."""
+    import ctypes
+    import os
+    import resource
+
+    import s2dq
+
+    region = ctypes.CDLL(library).run_in_region
+    teams = [checked_call(2**20, num_threads=2)]
+    if os.geteuid() == 0:
+        os.setuid(65534)
+
+    def callback(number):
+        for _ in range(2):
+            teams.append(checked_call(2**20, num_threads=2))
+            resource.setrlimit(resource.RLIMIT_NPROC, (0, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
+
+    region(1, ctypes.CFUNCTYPE(None, ctypes.c_int)(callback))
+    print(*teams, s2dq.get_num_threads())
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_NPROC")
+@pytest.mark.skipif(OWN_OPENMP or not _kernels.build_info()[0].startswith("gcc"), reason="another OpenMP than gcc's")
+def test_call_in_a_region_of_one_thread_of_others(region):
+    """It is one: OpenMP makes a team in it anew every time, and ends the interpreter where it cannot."""
+    output = run_child(call_in_a_region_of_one, str(region), helpers=[checked_call], env={"OMP_NUM_THREADS": "2"})
+    team = str(min(2, full_team()))
+    assert output.split() == [team, "1", "1", team]
 
 
 def scratch_in_region(library):

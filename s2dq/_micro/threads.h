@@ -93,7 +93,8 @@ static int s2dq_guard_fork(void)
 
 #if defined(_OPENMP)
 static int s2dq_has_openmp(void) { return _OPENMP; }
-static bool s2dq_in_parallel(void) { return omp_in_parallel(); }
+/* A region of one thread is one, too: threads of a team in it are made anew every time. */
+static bool s2dq_in_parallel(void) { return omp_get_level() > 0; }
 /* The largest team that a region opened here could have, before anybody's wish. */
 static int s2dq_openmp_threads(void)
 {
