@@ -41,6 +41,7 @@ Check = TypeVar("Check", bound=Callable[..., Any])
 Problem = TypeVar("Problem", bound=DepthProblem | BatchProblem)
 
 _NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # though some of them call themselves so
+_NAME = type.__dict__["__name__"]  # of a class, whatever its own class says when it is asked
 UNMADE = object()  # as `out`: a call that is checked and not made, whose result may be larger than the memory
 
 
@@ -62,18 +63,62 @@ class _Short(reprlib.Repr):
 
 _short = _Short()
 _short.maxother, _short.maxstring, _short.maxlist, _short.maxtuple, _short.maxlevel = 80, 60, 8, 8, 4
+_SUMMARIZED = 1000  # elements from which NumPy shows the ends of an array, unless it was told otherwise
 _LONGEST = 400  # characters of a value in a message: lists of lists have no end in sight
 
 
 def show(value: Any) -> str:
     """A short one-line repr that cannot fail."""
     try:
-        text = " ".join(_short.repr(value).split())
+        if np.get_printoptions()["threshold"] > _SUMMARIZED:
+            with np.printoptions(threshold=_SUMMARIZED):  # whole arrays take minutes, and are cut then
+                text = _short.repr(value)
+        else:
+            text = _short.repr(value)
+        text = " ".join(text.split())
     except Exception:  # a repr of the caller's own
         return f"<{type(value).__name__}>"
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 2 :]}"
     return one_line(text)
+
+
+def _steps(array: np.ndarray) -> tuple[int, ...]:
+    """Bytes from an index to the next one; along an axis of one, where arrays say anything, as if it were dense."""
+    steps: list[int] = []
+    dense = array.dtype.itemsize
+    for extent, step in zip(reversed(array.shape), reversed(array.strides)):
+        steps.append(step if extent > 1 else dense)
+        dense = extent * steps[-1]
+    return tuple(reversed(steps))
+
+
+def _is_same(one: np.dtype, other: np.dtype) -> bool:
+    """Whether two dtypes are equal, by no method of the caller's: names and titles of fields may have some."""
+    if one is other:
+        return True
+    if one.subdtype and other.subdtype:
+        return one.subdtype[1] == other.subdtype[1] and _is_same(one.subdtype[0], other.subdtype[0])
+    if one.names is None or other.names is None:
+        return one == other
+    fields = [list(dtype.fields.values()) for dtype in (one, other)]  # type: ignore[union-attr]
+    return (
+        one.itemsize == other.itemsize
+        and _are_same(one.names, other.names)
+        and len(fields[0]) == len(fields[1])
+        and all(
+            _is_same(mine[0], theirs[0]) and mine[1] == theirs[1] and _are_same(mine[2:], theirs[2:])
+            for mine, theirs in zip(*fields)
+        )
+    )
+
+
+def _are_same(mine: tuple[Any, ...], theirs: tuple[Any, ...]) -> bool:
+    """Names or titles: the same objects, or equal strings, whatever these say of it themselves."""
+    return len(mine) == len(theirs) and all(
+        one is other or (issubclass(type(one), str) and issubclass(type(other), str) and str.__eq__(one, other))
+        for one, other in zip(mine, theirs)
+    )
 
 
 def is_complex(dtype: np.dtype) -> bool:
@@ -152,7 +197,7 @@ def guarded(check: Check) -> Check:
             text = f"{name}: no memory to read the arguments"
         except Exception as error:
             kind, cause = TypeError, error
-            text = one_line(f"{name}: a method of an argument raised {type(error).__name__}")
+            text = one_line(f"{name}: a method of an argument raised {_NAME.__get__(type(error))}")
         raised = kind(text)
         if refused:  # by a rule, so that the same arguments are refused again: `_kernels.Memo` wants to know
             raised.__dict__["refused"] = True
@@ -321,7 +366,7 @@ class Door:
         if not issubclass(type(x), np.ndarray):
             return array
         settled = np.ndarray.view(x, np.ndarray)
-        if settled.dtype != array.dtype:
+        if not _is_same(settled.dtype, array.dtype):
             self.refuse(TypeError, f"{argument} changed its dtype during the call")
         self.context[f"{argument}.shape"] = settled.shape
         return settled
@@ -431,7 +476,7 @@ class Door:
                 self.refuse(MemoryError, f"no memory for a result of shape {shape} and dtype {dtype}", error)
             return array, array
         view = self.ndarray("out", out)
-        if view.dtype != dtype:
+        if not _is_same(view.dtype, dtype):
             self.refuse(TypeError, f"out must have dtype {dtype}, not {view.dtype}")
         if view.shape != shape:
             self.refuse(ValueError, f"out must have shape {_sized(shape)}, not {view.shape}")
@@ -735,7 +780,7 @@ def depth_call(
     door.size(sizes.shape, array.dtype)
     result, view = door.result(out, sizes.shape, array)
     problem = DepthProblem(
-        to_depth=to_depth, source=source, target=target, mode=mode, steps=array.strides,
+        to_depth=to_depth, source=source, target=target, mode=mode, steps=_steps(array),
         itemsize=array.dtype.itemsize, batch=sizes.batch, blocks=sizes.blocks, block=block,
         lo=tuple(start for start, _ in margins), space=sizes.space, channels=sizes.channels,
         src_lanes=sizes.src_lanes, dst_lanes=sizes.dst_lanes, dst_shape=sizes.shape,
@@ -861,7 +906,7 @@ def batch_call(
     door.size(sizes.shape, array.dtype)
     result, view = door.result(out, sizes.shape, array)
     problem = BatchProblem(
-        to_batch=to_batch, steps=array.strides, itemsize=array.dtype.itemsize, batch=sizes.batch, blocks=sizes.blocks,
+        to_batch=to_batch, steps=_steps(array), itemsize=array.dtype.itemsize, batch=sizes.batch, blocks=sizes.blocks,
         block=block, lo=tuple(start for start, _ in margins), space=sizes.space, rest=sizes.rest, dst_shape=sizes.shape,
     )  # fmt: skip
     return Call(array, problem, view, result, zero, pad, wanted)
@@ -952,7 +997,7 @@ def _convert(
     door.size(shape, array.dtype)
     result, view = door.result(out, shape, array)
     problem = DepthProblem(
-        to_depth=True, source=source, target=target, mode="DCR", steps=array.strides,
+        to_depth=True, source=source, target=target, mode="DCR", steps=_steps(array),
         itemsize=array.dtype.itemsize, batch=sizes["n"], blocks=extents, block=(1, 1), lo=(0, 0), space=extents,
         channels=count, src_lanes=sizes["v"] if source.packed else 0, dst_lanes=dst_lanes, dst_shape=shape,
     )  # fmt: skip
@@ -1172,7 +1217,8 @@ def _quantized(door: Door, argument: str, dtype: np.dtype) -> None:
 
 def _among(door: Door, rule: str, dtype: np.dtype, names: tuple[str, ...]) -> None:
     """One of a few dtypes, in either byte order."""
-    if dtype.str[1:] not in _CODES or dtype.isbuiltin == 2 or _CODES[dtype.str[1:]] not in names:
+    known = dtype.str[1:] in _CODES and dtype.isbuiltin != 2 and dtype.names is None  # fields are views of numbers
+    if not known or _CODES[dtype.str[1:]] not in names:
         door.refuse(TypeError, f"{rule} {', '.join(names[:-1])} or {names[-1]}, not {dtype}")
 
 
@@ -1371,7 +1417,7 @@ def _zero_points(door: Door, value: Any, dtype: np.dtype, most: int) -> np.ndarr
     elif hasattr(type(value), "__index__") and not (isinstance(value, np.ndarray) and value.ndim):
         numbers = door.integer("zero_point", value, least)
     else:
-        array = _entries(door, "zero_point", value, "an integer", "iu", most)
+        array = _entries(door, "zero_point", value, "an integer", "iu", most).copy()  # another thread may write to it
         if not array.size or least <= int(array.min()) <= int(array.max()) <= greatest:
             return array.astype(np.int32)
         numbers = array.tolist()
@@ -1611,7 +1657,7 @@ def frame_call(name: str, settings: FrameSettings, frames: Any, out: Any) -> Cal
     door.size(shape, settings.dtype)
     result, view = door.result(out, shape, array, settings.dtype, "frames")
     problem = DepthProblem(
-        to_depth=True, source=source, target=target, mode=settings.mode, steps=array.strides,
+        to_depth=True, source=source, target=target, mode=settings.mode, steps=_steps(array),
         itemsize=settings.dtype.itemsize, batch=sizes["n"], blocks=blocks, block=settings.block, lo=margins,
         space=frame, channels=count, src_lanes=0, dst_lanes=lanes, dst_shape=shape, tables=settings.channels or 1,
         pads=settings.channels or 1, reverse=settings.reverse_channels,
@@ -1652,7 +1698,7 @@ def post_call(
     array = door.settle(values, door.array(values, "tensor"), "tensor")
     if array.dtype != settings.dtype:
         door.refuse(TypeError, f"tensor must have dtype {settings.dtype}, not {array.dtype}")
-    shape, steps = array.shape, array.strides
+    shape, steps = array.shape, _steps(array)
     if array.ndim == len(source.axes) - 1:
         shape, steps = (1, *shape), (0, *steps)
     elif array.ndim != len(source.axes):

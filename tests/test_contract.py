@@ -9,6 +9,7 @@ import ctypes
 import fractions
 import re
 import sys
+import threading
 import time
 from functools import partial
 from typing import NamedTuple
@@ -899,6 +900,139 @@ def change_arrays_under_the_call():
 
 def test_arrays_that_change_during_the_call():
     assert run_child(change_arrays_under_the_call).split() == ["33"]
+
+
+def change_arrays_when_dtypes_are_compared(which):
+    """By what names and titles of fields do when they are asked whether they equal others."""
+    import numpy as np
+
+    import s2dq
+
+    class Title:
+        def __hash__(self):
+            return 7
+
+        def __eq__(self, other):
+            if arrays:
+                arrays.pop().resize((1, 2, 2, 1), refcheck=False)
+            return True
+
+    class Name(str):
+        __hash__ = str.__hash__
+        __eq__ = Title.__eq__
+
+    arrays = []
+    for name in (lambda: (Title(), "a"), lambda: Name("a")):
+        x = np.ones((1, 2048, 2048, 1), [(name(), "i1")])
+        out = np.ones((1, 1024, 1024, 4), [(name(), "i1")])
+        arrays.append(x if which == "x" else out)
+        try:
+            s2dq.space_to_depth(x, 2, out=out)
+            print("returned")
+        except TypeError as error:
+            print(str(error).partition(" [")[0])
+        arrays.clear()
+
+
+@pytest.mark.parametrize("which", ["x", "out"])
+def test_dtypes_are_compared_without_methods_of_their_fields(which):
+    output = run_child(change_arrays_when_dtypes_are_compared, which).splitlines()
+    assert output == ["space_to_depth: out must have dtype", "returned"], "titles are equal if they are strings"
+
+
+@pytest.mark.parametrize("fields", [
+    [("a", "i4"), ("b", "f8")], [(("title", "a"), "i4"), ("b", "f8")], [("a", [("b", "i2"), ("c", "S3")])],
+    [("a", "i4", (2, 3))], {"names": ["a"], "formats": ["i4"], "offsets": [4], "itemsize": 12},
+], ids=str)
+def test_out_of_equal_fields_is_taken_and_of_others_refused(fields):
+    x, out = np.zeros((1, 2, 2, 1), np.dtype(fields)), np.ones((1, 1, 1, 4), np.dtype(fields))
+    assert s2dq.space_to_depth(x, 2, out=out) is out
+    assert not any(any(np.ravel(out[name]).tolist()) for name in out.dtype.names if out[name].dtype.names is None)
+    others = [[("x", "i4"), ("b", "f8")], [(("other", "a"), "i4"), ("b", "f8")], [("a", [("b", "u2"), ("c", "S3")])],
+              [("a", "i4", (6,))], {"names": ["a"], "formats": ["i4"], "offsets": [8], "itemsize": 12}]
+    for other in others:
+        with pytest.raises(TypeError, match="out must have dtype"):
+            s2dq.space_to_depth(x, 2, out=np.ones((1, 1, 1, 4), np.dtype(other)))
+
+
+def test_exceptions_are_named_whatever_their_class_says():
+    class Meta(type):
+        __name__ = property(lambda self: 1 / 0)
+
+    class Nameless(Exception, metaclass=Meta):
+        pass
+
+    class Block:
+        @property
+        def __class__(self):
+            raise Nameless
+
+    with pytest.raises(TypeError, match=r"^space_to_depth: a method of an argument raised Nameless$"):
+        s2dq.space_to_depth(np.zeros((1, 2, 2, 1)), Block())
+
+
+def test_large_arrays_are_shown_in_part_however_arrays_are_printed():
+    """All of a million elements took minutes."""
+    x, block = np.zeros((1, 2, 2, 1)), np.full(10**6, 0.5)
+    messages = set()
+    for threshold in (1000, sys.maxsize):
+        with np.printoptions(threshold=threshold), pytest.raises(TypeError) as raised:
+            begun = time.monotonic()
+            s2dq.space_to_depth(x, block)
+        assert time.monotonic() - begun < 1 * PATIENCE
+        messages.add(str(raised.value))
+    assert len(messages) == 1
+
+
+def test_steps_along_one_index_mean_nothing():
+    """They may be larger than any sum of them that an int64 holds."""
+    x = np.arange(48, dtype=np.int8).reshape(1, 4, 4, 3)
+    for step in (2**20, 2**56, 2**59, 2**62):
+        one = x[:, ::step]
+        assert one.shape == (1, 1, 4, 3)
+        for mode in ("DCR", "CRD", "focus"):
+            arguments = {"out_format": "NCHW_VECT_C", "paddings": [[7, 0], [0, 0]], "mode": mode}
+            np.testing.assert_array_equal(s2dq.space_to_depth(one, (8, 1), **arguments),
+                                          s2dq.space_to_depth(x[:, :1].copy(), (8, 1), **arguments), strict=True)
+        frames = np.ones((1, 4, 4, 3), np.uint8)
+        convert = s2dq.Preprocessor(scale=1 / 255, size=64, block_size=2, data_format="NCHW_VECT_C")
+        np.testing.assert_array_equal(convert(frames[:, ::step]), convert(frames[:, :1].copy()), strict=True)
+
+
+def test_zero_points_that_another_thread_changes_are_those_that_were_checked():
+    zero_point, stop = np.zeros(40000, np.int64), threading.Event()
+
+    def change():
+        while not stop.is_set():
+            zero_point[-1] = 1000
+            zero_point[-1] = 0
+
+    values, outcomes = np.zeros((1, 40000), np.int8), set()
+    thread = threading.Thread(target=change)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            try:
+                outcomes.add(int(s2dq.QuantizedTensor(values, 0.5, zero_point, axis=1).zero_point[-1]))
+            except ValueError as error:
+                outcomes.add(str(error).partition(" (")[0])
+    finally:
+        stop.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+    assert outcomes <= {0, "QuantizedTensor: zero_point[39999] 1000 cannot be held by dtype int8"}
+
+
+def test_numbers_that_have_fields_are_no_stored_values():
+    dtype = np.dtype((np.int8, {"a": (np.int8, 0)}))
+    assert dtype == np.int8
+    with pytest.raises(TypeError, match=r"^QuantizedTensor: values must have dtype int8, "):
+        s2dq.QuantizedTensor(np.zeros((2, 2), dtype), 1.0, 0)
+    with pytest.raises(TypeError, match=r"^quantize: dtype must be int8, "):
+        s2dq.quantize(np.zeros((2, 2), np.float32), 1.0, 0, dtype=dtype)
 
 
 def test_pad_value_of_records_is_a_tuple_however_paddings_are_given():
