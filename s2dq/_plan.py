@@ -76,6 +76,7 @@ _SWEPT_WINDOWS, _SWEPT_STEP = 4, 512  # of a vector, that a loop holds in regist
 _PATTERN_BYTES = 128  # lines up to this are one pattern
 _SHARED_ROW_BYTES, _MOST_ROW_BYTES = 1 << 15, 1 << 18  # what all boxes write before any goes on, and no more than that
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
+_LINE_PARTS = 256  # ... but a line is cut into no more parts than this
 
 
 class Atom(NamedTuple):
@@ -1102,6 +1103,29 @@ def _depth_mapped(p: DepthProblem) -> Plan:
 
 def _depth_converted(p: DepthProblem, tiles: Means | None) -> Plan:
     """Frames of another element width: some rows are converted to scratch, and go from there to their places."""
+    blocks = _line_blocks(p)
+    plans = []
+    for start in range(0, p.blocks[1], blocks):
+        count = min(blocks, p.blocks[1] - start)
+        first = min(max(start * p.block[1] - p.lo[1], 0), p.space[1])
+        end = min(max((start + count) * p.block[1] - p.lo[1], 0), p.space[1])
+        part = p._replace(
+            blocks=(p.blocks[0], count), lo=(p.lo[0], max(p.lo[1] - start * p.block[1], 0)),
+            space=(p.space[0], end - first),
+        )  # fmt: skip
+        plans.append(_converted_lines(part, tiles, first, start))
+    return Plan(tuple(segment for plan in plans for segment in plan.segments), max(plan.scratch for plan in plans))
+
+
+def _line_blocks(p: DepthProblem) -> int:
+    """How many blocks of a line are converted before Ctrl-C is looked at; all but of the longest lines."""
+    line = p.channels * p.space[1] * p.itemsize
+    most = max(_ROW_BYTES, line // _LINE_PARTS)
+    return p.blocks[1] if line <= most else max(1, most // (p.channels * p.block[1] * p.itemsize))
+
+
+def _converted_lines(p: DepthProblem, tiles: Means | None, column: int, block: int) -> Plan:
+    """... those of a part of the lines, which begins so far in the source, and so far in the result."""
     src = dict(zip(p.source.axes, p.steps))
     dst = dict(zip(p.target.axes, contiguous_steps(p.dst_shape, p.itemsize)))
     plain = p._replace(tables=0, lookup="", reverse=False, staged=0)
@@ -1121,9 +1145,9 @@ def _depth_converted(p: DepthProblem, tiles: Means | None) -> Plan:
                 steps=tuple(steps[axis] for axis in p.source.axes), batch=1, blocks=(high, p.blocks[1]),
                 lo=(region.lo, p.lo[1]), space=(rows, p.space[1]),
             )  # fmt: skip
-            first = (start * p.block[0] + region.lo - p.lo[0]) * src["h"] + _first_channel(p, src)
+            first = (start * p.block[0] + region.lo - p.lo[0]) * src["h"] + column * src["w"] + _first_channel(p, src)
             boxes = _conversions(p, src, steps, rows, first) if rows * wide else []
-            moves, size = _scratch_moves(inner, tiles, rows * wide, start * dst["h"])
+            moves, size = _scratch_moves(inner, tiles, rows * wide, start * dst["h"] + block * dst["w"])
             row_axes = [
                 Axis(p.batch, src["n"], dst["n"]),
                 Axis(count, high * p.block[0] * src["h"], high * dst["h"]),

@@ -41,6 +41,7 @@ def long_calls():
     levels = view(source, np.float32, 256, 1024, 1024, 4)
     pre = s2dq.Preprocessor(scale=1 / 64, zero_point=-3, mean=0.4, std=0.3, block_size=2)
     rgb = s2dq.Preprocessor(dtype="float32", mean=(0.4, 0.5, 0.4), std=0.3, data_format="NCHW")
+    line = s2dq.Preprocessor(scale=1 / 64, block_size=(1, 2))
     post = s2dq.Postprocessor(scale=1 / 64, zero_point=-3, mean=0.4, std=0.3, block_size=2)
     q = s2dq.QuantizedTensor(view(x, np.int8, 2**26, 64), scales, np.arange(64), axis=1)
     turned = x.reshape(2048, 2048, 4, 256).transpose(3, 2, 1, 0)  # its bytes lie a MiB apart
@@ -77,6 +78,8 @@ def long_calls():
         "requantize": lambda n: s2dq.requantize(q, 0.3, 1, out=view(out, np.int8, 2**26, 64), num_threads=n),
         "preprocess": lambda n: pre(frames, out.reshape(1024, 512, 512, 16)),
         "preprocess floats": lambda n: rgb(levels[..., :3], view(target, np.float32, 256, 3, 1024, 1024)),
+        "preprocess one line": lambda n: line(
+            view(source, np.float32, 1, 1, 2**28, 4), view(out, np.int8, 1, 1, 2**27, 8)),
         "postprocess": lambda n: post(x.reshape(1024, 512, 512, 16), target.reshape(1024, 1024, 1024, 4)),
     }
 
@@ -151,7 +154,7 @@ def test_interrupt_is_answered(isa, threads):
     helpers = (long_calls, right_answers, interrupter)
     output = run_child(interrupt_all, threads, helpers=helpers, timeout=120, env={"S2DQ_ISA": isa})
     lines = [line.split(": ") for line in output.splitlines()]
-    assert len(lines) == 17
+    assert len(lines) == 18
     assert {used for *_, used in lines} == {isa}
     late = {name: took for name, took, *_ in lines if not 0 <= float(took) < LIMIT * PATIENCE}
     assert not late, f"seconds from the signal to KeyboardInterrupt, {threads} threads"
@@ -191,7 +194,7 @@ def test_what_a_handler_raises_ends_the_call():
     """Not only KeyboardInterrupt: a deadline, for instance. The call is not begun again."""
     output = run_child(raise_from_a_handler, helpers=[long_calls], timeout=120)
     lines = [line.split(": ") for line in output.splitlines()]
-    assert len(lines) == 34
+    assert len(lines) == 36
     assert {answer for _, answer, *_ in lines} == {"TimeoutErrortoo late"}, lines
     assert all(float(took) < LIMIT * PATIENCE for *_, took, _ in lines), lines
     assert sum(int(ended) == 0 for *_, ended in lines) >= 20, lines

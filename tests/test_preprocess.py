@@ -11,7 +11,7 @@ import pytest
 
 import s2dq
 from guarded import FLUSHES, rounding_directions, subnormals_are_zero
-from s2dq import reference
+from s2dq import _plan, _validate, operators, reference
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
@@ -419,6 +419,33 @@ def test_float_frames_are_padded_channel_by_channel(dtype, data_format):
                 pre = s2dq.Preprocessor(**settings, size=size, block_size=block)
                 expected = s2dq.reference.preprocess(frames, **settings, size=size, block_size=block)
                 np.testing.assert_array_equal(pre(frames), expected, strict=True, err_msg=f"{frames.shape} {size}")
+
+
+@pytest.mark.parametrize("longest, parts", [(1 << 8, 1 << 20), (1 << 8, 3), (1, 1 << 20)])
+def test_lines_that_are_converted_in_parts(rng, monkeypatch, longest, parts):
+    """As lines of many millions of pixels are, so that Ctrl-C is looked at: parts of padding too, and of both."""
+    monkeypatch.setattr(_plan, "_ROW_BYTES", longest)
+    monkeypatch.setattr(_plan, "_LINE_PARTS", parts)
+    cut = 0
+    for source, kind in product(("NHWC", "NCHW"), (np.float32, np.uint8)):
+        for data_format, block, mode in product(("NHWC", "NCHW", "NCHW_VECT_C"), (1, 2, 3), ("DCR", "CRD")):
+            values = rng.uniform(0, 255, (2, 12, 90, 3)).astype(kind)
+            frames = values[:, :, ::-1] if source == "NHWC" else values.transpose(0, 3, 1, 2)
+            settings = {"mean": IMAGENET["mean"], "input_format": source, "data_format": data_format,
+                        "block_size": block, "mode": mode}
+            settings |= {"scale": 0.02} if kind is np.float32 else {"dtype": "float32"}
+            for size in (None, (18, 150), (12, 96)):
+                operators.program_of.cache_clear()
+                pre = s2dq.Preprocessor(**settings, size=size)
+                found, expected = pre(frames), reference.preprocess(frames, **settings, size=size)
+                if kind is np.float32:
+                    np.testing.assert_array_equal(found, expected, strict=True)
+                else:
+                    np.testing.assert_allclose(found, expected, rtol=1e-6, strict=True)
+                problem = _validate.frame_call("Preprocessor", pre._settings, frames, None).problem
+                cut += bool(problem.staged) and _plan._line_blocks(problem) < problem.blocks[1]
+    operators.program_of.cache_clear()
+    assert cut > 60
 
 
 def test_padding_that_is_no_number_is_the_zero_point():
