@@ -1222,6 +1222,9 @@ cdef inline bint run_small(Program program, Buffers *buffers) noexcept nogil:
     return True
 
 
+cdef tuple NO_SCRATCH = ("no memory for scratch rows",)
+
+
 cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
     """Run a program. IN: all of `buffers` but scratch and the ends of X."""
     cdef Segment *segments
@@ -1238,7 +1241,7 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
             team = <int>min(<int64_t>team, tasks)
             buffers.scratch = <uint8_t *>some_memory(team * program.scratch)
         if not segments or not buffers.scratch:
-            raise MemoryError("no memory for scratch rows")
+            raise MemoryError(*NO_SCRATCH)
         errand = errand_of(program, segments, buffers, team > 1)
         run_tasks(run_task, &errand, tasks, program.nbytes, team)
     finally:
@@ -1499,14 +1502,19 @@ cdef class Seen:
         return out
 
     cdef cnp.ndarray run(self, cnp.ndarray x, out, int threads):
-        """The result for an `x` that fits; None where `out` does not."""
+        """The result for an `x` that fits; None where `out` does not, or where the door has to say what is wrong."""
         cdef Buffers buffers
         cdef cnp.ndarray result = self.result_for(<const uint8_t *>cnp.PyArray_DATA(x), out)
         if result is not None:
             set_up(&buffers, <const uint8_t *>PyBytes_AS_STRING(self.fill), self.lookups)
             buffers.x = <const uint8_t *>cnp.PyArray_DATA(x)
             buffers.y = <uint8_t *>cnp.PyArray_DATA(result)
-            execute(self.program, &buffers, threads)
+            try:
+                execute(self.program, &buffers, threads)
+            except MemoryError as error:
+                if error.args != NO_SCRATCH:  # raised by what handles a signal
+                    raise
+                return None
         return result
 
 

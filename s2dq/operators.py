@@ -81,23 +81,26 @@ class Operation:
 
     def execute(self, call: AnyCall, pads: bytes | None = None) -> tuple[_kernels.Program | None, bytes]:
         """Move what `check` found to be right; `pads` are the pad elements, where the problem wants more than one."""
-        if call.x.dtype.hasobject:
-            try:
+        try:
+            if call.x.dtype.hasobject:
                 _run_references(call)
-            except MemoryError as error:
-                raise no_memory(self.name, "x", call.x) from error
-        elif call.x.dtype.itemsize and call.out.size:
-            program = program_of(call.problem)
-            fill = _fill(call, pads)
-            _kernels.run(program, call.x, call.out, fill, None, call.num_threads)
-            return program, fill
+            elif call.x.dtype.itemsize and call.out.size:
+                program = program_of(call.problem)
+                fill = _fill(call, pads)
+                _kernels.run(program, call.x, call.out, fill, None, call.num_threads)
+                return program, fill
+        except MemoryError as error:
+            raise no_memory(self.name, "x", call.x) from error
         return None, b""
 
     def prepare(self, call: AnyCall) -> _kernels.PreparedCall:
         """What `check` found to be right, for others to move."""
         check_elements(self.name, call.x.dtype)
-        program = program_of(call.problem) if call.x.dtype.itemsize else _NOTHING
-        return _kernels.PreparedCall(call.x, call.out, program, _fill(call), None, call.num_threads)
+        try:
+            program = program_of(call.problem) if call.x.dtype.itemsize else _NOTHING
+            return _kernels.PreparedCall(call.x, call.out, program, _fill(call), None, call.num_threads)
+        except MemoryError as error:
+            raise no_memory(self.name, "x", call.x) from error
 
     def _first(self, x: Any, out: Any, num_threads: Any, arguments: Arguments) -> Checked:
         """A call that has not been made before, or is no plain one; see `_kernels.Memo`."""

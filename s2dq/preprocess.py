@@ -18,6 +18,7 @@ from s2dq._validate import (
     frame_call,
     frame_margins,
     frame_settings,
+    no_memory,
     post_call,
     post_settings,
     show,
@@ -268,14 +269,17 @@ class Preprocessor(_Prepared):
     def _first(self, frames: Any, out: Any, num_threads: Any, arguments: tuple[Any, ...]) -> Checked:
         """A call unlike the last ones."""
         call = frame_call("Preprocessor", self._settings, frames, out)
-        fill = _kernels.rounding_to_nearest(_fill, self._settings, self._tables, call.x.dtype)
-        if call.problem.staged:
-            program = program_of(call.problem)
-            lookups = _kernels.rounding_to_nearest(self._staged, program, fill, call.x.dtype)
-        else:
-            program = program_of(call.problem._replace(lookup=self._lookup.kind))
-            lookups = _kernels.Lookups(program, fill, *self._lookup)
-        return _made(call, out, program, fill, lookups)
+        try:
+            fill = _kernels.rounding_to_nearest(_fill, self._settings, self._tables, call.x.dtype)
+            if call.problem.staged:
+                program = program_of(call.problem)
+                lookups = _kernels.rounding_to_nearest(self._staged, program, fill, call.x.dtype)
+            else:
+                program = program_of(call.problem._replace(lookup=self._lookup.kind))
+                lookups = _kernels.Lookups(program, fill, *self._lookup)
+            return _made(call, out, program, fill, lookups)
+        except MemoryError as error:
+            raise no_memory("Preprocessor", "frames", call.x) from error
 
     def _staged(self, program: _kernels.Program, fill: bytes, source: np.dtype[Any]) -> _kernels.Lookups:
         """How elements of `source` become those of the result."""
@@ -574,9 +578,12 @@ class Postprocessor(_Prepared):
     def _first(self, tensor: Any, out: Any, num_threads: Any, arguments: tuple[Any, ...]) -> Checked:
         """A call unlike the last ones."""
         call = post_call("Postprocessor", self._settings, QuantizedTensor, tensor, out, *arguments)
-        program = program_of(call.problem._replace(lookup=self._lookup.kind))
-        lookups = _kernels.Lookups(program, _NO_FILL, *self._lookup)
-        return _made(call, out, program, _NO_FILL, lookups)
+        try:
+            program = program_of(call.problem._replace(lookup=self._lookup.kind))
+            lookups = _kernels.Lookups(program, _NO_FILL, *self._lookup)
+            return _made(call, out, program, _NO_FILL, lookups)
+        except MemoryError as error:
+            raise no_memory("Postprocessor", "tensor", call.x) from error
 
 
 _NO_FILL = bytes(2) + SLACK  # frames have neither spare lanes nor padding
