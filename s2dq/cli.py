@@ -376,7 +376,7 @@ def postprocess(args: argparse.Namespace) -> int:
     file_format = picture_format(args.output)
     rows = [("file", "size", "mode")]
     for path, picture in zip(numbered(args.output, len(pictures)), pictures):
-        write_atomically(path, lambda file: picture.save(file, format=file_format))  # noqa: B023 - called at once
+        write_atomically(path, partial(write_picture, picture, file_format))
         rows.append((path, f"{picture.width}x{picture.height}", picture.mode))
     print_table(rows)
     return 0
@@ -411,6 +411,16 @@ def picture_format(path: str) -> str:
     if found is None or found not in Image.SAVE:
         raise CommandError(f"-o {path}: Pillow writes no {suffix or 'files without suffix'}; .png will do")
     return found
+
+
+def write_picture(picture: Image, file_format: str, file: BinaryIO) -> None:
+    """Write a picture; what its format has no room for is an OSError, as a full disk is."""
+    try:
+        picture.save(file, format=file_format)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # encoders meet sizes and modes that they lack with exceptions of every kind
+        raise OSError(f"{file_format}: {describe(error)}") from error
 
 
 def numbered(path: str, count: int) -> list[str]:

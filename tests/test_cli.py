@@ -893,6 +893,39 @@ def test_postprocess_reports_files_that_cannot_be_read_or_written(run):
         assert not Path("back.png").exists()
 
 
+@pytest.mark.parametrize("shape, name", [
+    ((1, 1, 70000, 3), "back.gif"),  # struct.error or OverflowError: 16 bits for the width
+    ((1, 1, 70000, 3), "back.tga"), ((1, 1, 70000, 1), "back.pcx"), ((1, 1, 70000, 3), "back.sgi"),
+    ((1, 8, 8, 3), "back.blp"), ((1, 8, 8, 1), "back.qoi"),  # ValueError: RGB and grey are not among its modes
+    ((2, 1, 20000, 3), "back.webp"),
+])  # fmt: skip
+def test_what_a_format_has_no_room_for_is_one_line(run, shape, name):
+    Image.init()
+    file_format = Image.registered_extensions().get(Path(name).suffix)
+    if file_format not in Image.SAVE:
+        pytest.skip(f"this Pillow does not write {name}")
+    np.save("out.npy", np.zeros(shape, np.int8))
+    code, out, err = run("postprocess", "out.npy", "-o", name)
+    assert (code, out) == (1, "")
+    assert_one_line(err, "cannot write ", "back", file_format)
+    assert os.listdir() == ["out.npy"]
+
+
+@pytest.mark.parametrize("error", [ValueError("reason"), OverflowError("reason"), struct.error("reason"),
+                                   RuntimeError("reason"), KeyError("reason"), SystemError("reason")])  # fmt: skip
+def test_whatever_a_writer_of_pillow_raises_is_one_line(run, monkeypatch, error):
+    def fail(picture, file, format):
+        file.write(b"half")
+        raise error
+
+    monkeypatch.setattr(Image.Image, "save", fail)
+    np.save("out.npy", np.zeros((1, 4, 4, 3), np.int8))
+    code, out, err = run("postprocess", "out.npy", "-o", "back.png")
+    assert (code, out) == (1, "")
+    assert_one_line(err, "back.png", "reason")
+    assert os.listdir() == ["out.npy"]
+
+
 # ---- the command itself
 
 
