@@ -527,8 +527,10 @@ def apply(args: argparse.Namespace) -> int:
 def load_npy(path: str) -> np.ndarray:
     """The array of a .npy file, mapped rather than read (operators take it in place) and never unpickled."""
     try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError, MemoryError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the syntax of a damaged header, and of NumPy for those of Python 2
+            return np.lib.format.open_memmap(path, mode="r")
+    except Exception as error:  # a header is parsed as Python: what is damaged ends in exceptions of every kind
         raise CommandError(f"{path}: {describe(error)}", FAILED) from error
 
 

@@ -721,6 +721,40 @@ def test_apply_reports_unreadable_input(run):
         assert not Path("out.npy").exists()
 
 
+def header(text, body=b""):
+    """A .npy file of version 1 with this header."""
+    text = text.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + body
+
+
+FIELDS = "{{'descr': {}, 'fortran_order': False, 'shape': {}, }}"
+
+
+@pytest.mark.parametrize("data", [
+    pytest.param(header("-" * 9000 + "1"), id="minus signs"),  # RecursionError or MemoryError
+    pytest.param(header(FIELDS.format("'|i1'", "(1, 2")[:-4]), id="open"),  # SyntaxError, tokenize.TokenError
+    pytest.param(header(FIELDS.format("'|i1'", f"({10**30},)")), id="huge"),  # OverflowError
+    pytest.param(header("{[]: 1}"), id="unhashable"),  # TypeError
+    pytest.param(header("{1: 1, 'a': 2, 'shape': 3}"), id="keys"),
+])  # fmt: skip
+def test_a_damaged_header_is_one_line(run, data):
+    Path("in.npy").write_bytes(data)
+    for argv in (["apply", "space_to_depth", "in.npy", "out.npy", "--block-size", "2"],
+                 ["postprocess", "in.npy", "-o", "out.png"]):
+        code, out, err = run(*argv)
+        assert (code, out) == (1, "")
+        assert_one_line(err, "in.npy: ")
+        assert os.listdir() == ["in.npy"]
+
+
+def test_a_damaged_header_is_one_line_without_a_warning(tmp_path):
+    """Python's, of "1if"."""
+    (tmp_path / "in.npy").write_bytes(header(FIELDS.format("'|i1'", "(1if 1else 2, 2)"), bytes(100)))
+    done = spawn("apply", "space_to_depth", "in.npy", "out.npy", "--block-size", "2", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert_one_line(done.stderr, "in.npy: ")
+
+
 def test_apply_reports_an_output_that_cannot_be_written(run):
     np.save("in.npy", labels(1, 4, 4, 3))
     Path("folder").mkdir()
