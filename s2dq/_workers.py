@@ -69,6 +69,10 @@ def _team(function: Callable[[Any], Any], jobs: Sequence[Any], numbers: Iterable
                     ended.append(process)
                     del team[connection]
                     connection.close()  # which tells the worker to end
+                if not alive:  # each has two descriptors open, and there may be more of them than of workers
+                    process.join()
+                    ended.remove(process)
+                    process.close()
                 yield number, outcome
     finally:
         for connection, (process, _) in team.items():

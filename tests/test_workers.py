@@ -112,6 +112,17 @@ def test_a_worker_that_is_killed_over_and_over_ends_no_run():
     assert children() == []
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="no /proc")
+@pytest.mark.thread_unsafe(reason="counts what the process has open")
+def test_workers_that_have_died_keep_nothing_open():
+    count = []
+    with contextlib.closing(_workers._team(jobs.die, range(8), range(8), 2)) as done:
+        for _, outcome in done:
+            assert outcome is _workers.DIED
+            count.append(len(os.listdir("/proc/self/fd")))
+    assert len(count) == 8 and max(count) == count[0], "one worker is left, or two: as after the first has died"
+
+
 def test_what_a_job_raises_is_told():
     assert dict(_workers.in_processes(jobs.raise_oddly, [5], 2)) == {0: "ZeroDivisionError: of job 5"}
 
