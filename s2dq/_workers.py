@@ -156,7 +156,7 @@ def on_cluster(function: Callable[[Any], Any], jobs: Sequence[Any], address: str
     """``function(job)`` for each job, on the workers of the Dask scheduler at `address`."""
     import distributed
 
-    client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    client = _client(address)
     left = {}
     try:
         # Not pure: files are written, so a job that was done before has to be done again.
@@ -175,3 +175,20 @@ def on_cluster(function: Callable[[Any], Any], jobs: Sequence[Any], address: str
         if left:
             client.cancel(futures)
         client.close()
+
+
+def _client(address: str) -> Any:
+    """A client of the scheduler at `address`, which closes where it does not come to one.
+
+    Dask closes it only where nobody answers. What an address that is none leaves behind would wait for itself at exit,
+    and complain.
+    """
+    import distributed
+
+    client = distributed.Client.__new__(distributed.Client)  # held before it connects, to be closed if that fails
+    try:
+        client.__init__(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except BaseException:
+        client.close()
+        raise
+    return client

@@ -151,7 +151,7 @@ def on_scheduler(work: Work, jobs: list[Job], address: str) -> Done:
         yield from on_cluster(work, jobs, address)
     except ImportError:
         raise CommandError('--scheduler needs Dask: pip install "s2dq[dask]"', FAILED) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:  # TypeError: tls:// without certificates
         raise CommandError(f"--scheduler {address}: {describe(error)}", FAILED) from error
 
 

@@ -82,6 +82,16 @@ def test_a_scheduler_without_dask_is_one_line(images, capsys, monkeypatch):
     assert code == 1 and err == 's2dq: error: --scheduler needs Dask: pip install "s2dq[dask]"\n'
 
 
+@pytest.mark.parametrize("address", ["foo", "", "http://x", "inproc://x", "tls://127.0.0.1:1", "tcp://[::1"])
+def test_an_address_that_is_none_is_one_line(images, address):
+    """In a process of its own: what a client leaves behind waits, and complains, when that ends."""
+    pytest.importorskip("distributed")
+    command = [sys.executable, "-m", "s2dq", "preprocess", "a.png", "-o", "out", "--scheduler", address]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"s2dq: error: --scheduler {address}: ") and done.stderr.count("\n") == 1
+
+
 def test_jobs_are_done_once_each_in_other_processes():
     done = dict(_workers.in_processes(jobs.job_and_process, list("abcdefgh"), 2))
     assert [done[k][0] for k in range(8)] == list("abcdefgh")
