@@ -548,8 +548,10 @@ def bench(args: argparse.Namespace) -> int:
     from s2dq.bench import chart, report, runner, verdict
 
     for path in (args.json, args.png):  # not after minutes of measuring
-        if path is not None and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
-            raise CommandError(f"cannot write {path}: no such directory", FAILED)
+        if path is not None:
+            if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+                raise CommandError(f"cannot write {path}: no such directory", FAILED)
+            refuse_irregular(os.path.realpath(path))
     if args.png is not None:
         with needs_matplotlib():
             chart.require()
@@ -597,8 +599,7 @@ def show_step(text: str) -> None:
 def write_atomically(path: str, write: Callable[[BinaryIO], object]) -> None:
     """Call `write(file)` on a new file beside `path` and rename it: `path` is never half written."""
     path = os.path.realpath(path)  # a symbolic link stays one
-    if os.path.exists(path) and not os.path.isfile(path):  # renaming over a device would remove it
-        raise OSError(f"cannot write {path}: not a regular file")
+    refuse_irregular(path)
     temporary = os.path.join(os.path.dirname(path), f".s2dq-{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
@@ -609,6 +610,12 @@ def write_atomically(path: str, write: Callable[[BinaryIO], object]) -> None:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+
+
+def refuse_irregular(path: str) -> None:
+    """Refuse to write over what is no file: renaming over a device would remove it."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(f"cannot write {path}: not a regular file")
 
 
 @contextlib.contextmanager
@@ -726,6 +733,12 @@ def peer_interpreter(text: str) -> tuple[str, str]:
     if peer not in PEERS or not path:
         refuse(text, "PEER=PATH, as in tensorflow=env/bin/python")
     return peer, path
+
+
+def seed(text: str) -> int:
+    if not text.isdecimal():
+        refuse(text, "a number of at least 0")
+    return int(text)
 
 
 def count(text: str) -> int:
@@ -921,7 +934,7 @@ def add_bench(command: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="21 cases and few samples: less than a minute")
     add("--cases", metavar="PATTERN", help='names, as in "*1080p*" (default: all)')
     add("--random", type=count, default=0, metavar="N", help="cases drawn at random instead, or besides --cases")
-    add("--seed", type=int, default=0, metavar="S", help="of --random (default 0)")
+    add("--seed", type=seed, default=0, metavar="S", help="of --random (default 0)")
     add("--list", action="store_true", help="print the names of the cases and stop")
     add("--peers", type=peer_list, metavar="LIST",
         help=f"all, none or a list of {', '.join(PEERS)} (default: those installed; none with --random)")

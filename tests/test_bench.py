@@ -479,6 +479,15 @@ def test_an_interpreter_that_cannot_run_s2dq_is_told_of(tmp_path):
 
 
 @needs_scripts
+@pytest.mark.parametrize("body", ["", "print('hello')", "import sys; sys.stdout.buffer.write(bytes([0xff, 0xfe]))"])
+def test_an_interpreter_that_says_something_else_is_told_of(tmp_path, body):
+    """/bin/true, for one."""
+    interpreter = stand_in(tmp_path, body)
+    with pytest.raises(runner.WorkerError, match=r"^jax: .*python is no Python that runs s2dq"):
+        runner.versions_of("jax", {"jax": interpreter})
+
+
+@needs_scripts
 def test_a_silent_process_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "SILENCE", 0.3)
     interpreter = stand_in(tmp_path, """
@@ -1016,6 +1025,8 @@ def test_bench_list(capsys):
     (["--python", "torch"], "'torch' is not PEER=PATH"),
     (["--threads", "0"], "'0' is not a number of at least 1"),
     (["--random", "-1"], "'-1' is not a number of at least 1"),
+    (["--list", "--random", "3", "--seed", "-5"], "'-5' is not a number of at least 0"),
+    (["--list", "--random", "3", "--seed", "1.5"], "'1.5' is not a number of at least 0"),
 ])
 def test_bench_refuses(arguments, message, capsys):
     assert main(["bench", *arguments]) == 2
@@ -1033,6 +1044,9 @@ def test_where_nothing_can_be_written_nothing_is_measured(tmp_path, monkeypatch,
     monkeypatch.setattr(runner, "run", lambda *args, **options: pytest.fail("measured"))
     assert main(["bench", "--json", str(tmp_path / "missing" / "result.json")]) == 1
     assert "no such directory" in capsys.readouterr().err
+    for folder in (str(tmp_path), ""):  # the empty path is the folder that it is in
+        assert main(["bench", "--json", folder]) == 1
+        assert "not a regular file" in capsys.readouterr().err
 
 
 def test_unusable_interpreter_is_one_line(tmp_path, capsys):

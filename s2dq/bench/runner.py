@@ -223,10 +223,14 @@ def versions_of(peer: str, interpreters: Mapping[str, str]) -> dict[str, str] | 
         return peers.versions(peer)
     program = "import json, sys; from s2dq.bench import peers; json.dump(peers.versions(sys.argv[1]), sys.stdout)"
     environment = dict(os.environ) | {"PYTHONPATH": str(Path(s2dq.__file__).parents[1])}
-    done = subprocess.run([interpreters[peer], "-c", program, peer], capture_output=True, text=True, env=environment)
+    done = subprocess.run([interpreters[peer], "-c", program, peer], capture_output=True, text=True, errors="replace",
+                          env=environment)  # fmt: skip
     if done.returncode:
         raise WorkerError(f"{peer}: {interpreters[peer]} cannot run s2dq: {done.stderr.strip().splitlines()[-1:]}")
-    found: dict[str, str] | None = json.loads(done.stdout)
+    try:
+        found: dict[str, str] | None = json.loads(done.stdout)
+    except ValueError:
+        raise WorkerError(f"{peer}: {interpreters[peer]} is no Python that runs s2dq, or one that prints") from None
     return found
 
 
