@@ -368,6 +368,7 @@ def postprocess(args: argparse.Namespace) -> int:
     tensor = load_npy(args.tensor)
     dtype = str(tensor.dtype)
     parameters = quantization(args, dtype) | {name: getattr(args, name) for name in PICTURE_OPTIONS}
+    parameters |= channels_told(args, tensor.shape)
     with bad_arguments():
         frames = s2dq.Postprocessor(**parameters, dtype=dtype, num_threads=args.num_threads)(tensor)
         pictures = [picture_of(frame, args.crop, args.size) for frame in frames]
@@ -380,6 +381,28 @@ def postprocess(args: argparse.Namespace) -> int:
         rows.append((path, f"{picture.width}x{picture.height}", picture.mode))
     print_table(rows)
     return 0
+
+
+def channels_told(args: argparse.Namespace, shape: tuple[int, ...]) -> dict[str, Any]:
+    """The keyword that tells a Postprocessor how many channels words hold, which may have lanes to spare.
+
+    Preprocess writes 3: where these make so many words, it is they. Words of another number are full, or refused.
+    """
+    if args.data_format != "NCHW_VECT_C":
+        if args.channels is not None:
+            raise CommandError("--channels is for NCHW_VECT_C: in other layouts there are as many as there are")
+        return {}
+    if args.channels == 1 and (isinstance(args.mean, list) or isinstance(args.std, list)):
+        raise CommandError("--channels 1 contradicts a --mean or --std of three")
+    if len(shape) not in (4, 5) or shape[-1] != args.vect:  # which the Postprocessor refuses
+        return {}
+    channels, words = args.channels or 3, shape[-4]
+    deep = channels * (math.prod(args.block_size) if isinstance(args.block_size, list) else args.block_size**2)
+    if (words - 1) * args.vect < deep <= words * args.vect:
+        return {"pad_value": [0] * channels}  # of which a picture has nothing but the number
+    if args.channels is not None:
+        raise CommandError(f"{deep} channels, of --channels {channels} and --block-size, do not make {words} words")
+    return {}
 
 
 def picture_of(frame: np.ndarray, crop: Pixels | None, size: Pixels | None) -> Image:
@@ -894,6 +917,9 @@ def add_postprocess(command: argparse.ArgumentParser) -> None:
         help="depth_to_space block in pixels: 2, or height,width: 2,4 (default 1: none)")
     add_normalisation(command)
     add("--data-format", choices=FRAME_FORMATS, default="NHWC", help="layout of the tensor (default NHWC)")
+    add("--channels", type=int, choices=(1, 3),
+        help="of the picture, where words of NCHW_VECT_C may have lanes to spare (default: 3 if these make as many "
+             "words, else all lanes)")
     add("--reverse-channels", action="store_true", help="the model gives BGR; --mean and --std are then in that order")
     add("--crop", type=width_x_height, metavar="WxH", help="pixels; keep the middle: what a letterbox was put around")
     add("--size", type=width_x_height, metavar="WxH", help="pixels; resize the picture, after --crop")

@@ -823,12 +823,33 @@ def test_postprocess_is_the_way_back(run, dtype, block, options):
     np.testing.assert_array_equal(undo(run, *shared), pixels, strict=True)
 
 
-def test_postprocess_of_packed_words(run):
-    pixels = colours(24, 36)
+@pytest.mark.parametrize("block", ["1", "2", "3", "1,2"])
+@pytest.mark.parametrize("vect", ["1", "4", "16", "32"])
+@pytest.mark.parametrize("normalised", [[], ["--scale", "1/127", "--mean", "0.5,0.5,0.5", "--std", "0.5"]])
+def test_postprocess_of_packed_words(run, block, vect, normalised):
+    """Whether their lanes are full or some are spare."""
+    pixels = colours(24, 36) // 4 + 64
     save("frame.png", pixels)
-    options = ["--data-format", "NCHW_VECT_C", "--block-size", "2"]
+    options = ["--data-format", "NCHW_VECT_C", "--vect", vect, "--block-size", block, *normalised]
     assert run("preprocess", "frame.png", "-o", "out", *options)[0] == 0
-    np.testing.assert_array_equal(undo(run, *options), pixels, strict=True)
+    back = undo(run, *options).astype(int)
+    assert back.shape == pixels.shape and np.abs(back - pixels).max() <= bool(normalised)
+
+
+@pytest.mark.parametrize("block, vect, told", [
+    (1, 4, ["--channels", "1"]), (2, 16, ["--channels", "1"]), (3, 4, ["--channels", "1"]), (2, 4, []), (4, 16, []),
+])  # fmt: skip
+def test_postprocess_of_words_of_one_channel(run, block, vect, told):
+    """Full ones tell; what could be three channels is, unless an option says otherwise."""
+    grey = colours(24, 36)[..., :1]
+    words = s2dq.space_to_depth(grey[None], block, "NHWC", out_format="NCHW_VECT_C", vect=vect)
+    np.save("out.npy", words)
+    options = ["--data-format", "NCHW_VECT_C", "--vect", vect, "--block-size", block]
+    np.testing.assert_array_equal(undo(run, *options, *told, name="out.npy"), grey[..., 0], strict=True)
+    if told and block < 3:
+        three = undo(run, *options, name="out.npy")
+        assert three.shape == (24, 36, 3)
+        np.testing.assert_array_equal(three, undo(run, *options, "--channels", 3, name="out.npy"), strict=True)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -906,6 +927,16 @@ def test_postprocess_writes_the_format_of_the_suffix(run, suffix, file_format):
     ((1, 4, 4, 3), "int64", "-o back.png", "int64"),
     ((4, 4), "int8", "-o back.png", "dimensions"),
     ((1, 0, 4, 3), "int8", "-o back.png", "4x0"),
+    ((1, 4, 4, 3), "int8", "-o back.png --channels 3", "NCHW_VECT_C"),
+    ((1, 3, 4, 4, 4), "int8", "-o back.png --data-format NCHW_VECT_C", "not 12"),
+    ((1, 3, 4, 4, 4), "int8", "-o back.png --data-format NCHW_VECT_C --block-size 3", "block"),
+    ((1, 3, 4, 4, 4), "int8", "-o back.png --data-format NCHW_VECT_C --vect 0", "vect"),
+    ((1, 3, 4, 4, 0), "int8", "-o back.png --data-format NCHW_VECT_C --vect 0", "vect"),
+    ((1, 3, 4, 4, 4), "int8", "-o back.png --data-format NCHW_VECT_C --block-size 2,2,2", "block_size"),
+    ((4, 4), "int8", "-o back.png --data-format NCHW_VECT_C", "dimensions"),
+    ((1, 3, 4, 4, 4), "int8", "-o back.png --data-format NCHW_VECT_C --block-size 2 --channels 1", "--channels 1"),
+    ((1, 1, 4, 4, 4), "int8", "-o back.png --data-format NCHW_VECT_C --channels 4", "--channels"),
+    ((1, 1, 4, 4, 4), "int8", "-o back.png --data-format NCHW_VECT_C --channels 1 --scale 1 --std 1,2,3", "--std"),
 ])  # fmt: skip
 def test_what_postprocess_refuses_is_one_line(run, shape, dtype, argv, says):
     np.save("out.npy", np.zeros(shape, dtype))
