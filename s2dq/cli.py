@@ -486,7 +486,10 @@ def to_rgb(image: Image, background: tuple[int, ...]) -> Image:
         if samples.min() < 0 or samples.max() > 65535:
             raise ValueError("32-bit samples have no known white level: convert the image to 8 or 16 bits")
         # Image.convert would clip at 255. 65535 is 255 * 257; the half of 257 is for rounding.
+        key = image.info.get("transparency")  # of 16 bits, too: of the samples that become one level, it alone is clear
         image = Image.fromarray(((samples + 128) // 257).astype(np.uint8))
+        if key is not None:
+            image.putalpha(Image.fromarray(np.where(samples == key, 0, 255).astype(np.uint8)))
     if image.mode == "F":
         raise ValueError("float samples have no known white level: convert the image to 8 or 16 bits")
     if image.has_transparency_data:
@@ -795,8 +798,9 @@ offsets that map boxes back) and with --preview out/photo.preview.png (the input
 Existing files are replaced. Of a folder all images are taken but such previews; its subfolders are not searched.
 The pixel value v of 0..255 becomes
   q = round((v * rescale - mean) / std / scale) + zero_point, saturated.
-Images are read upright (EXIF) as 8-bit RGB; 16-bit samples are scaled; transparency shows the colour of
-the padding; of an animation the first frame counts; colour profiles are not applied.
+Images are read upright (EXIF) as 8-bit RGB; transparency shows the colour of the padding; of an animation the
+first frame counts; colour profiles are not applied. 16-bit grey is scaled and rounded; of 16-bit colour and of
+16-bit grey with an alpha channel Pillow gives the upper 8 bits, and of such colour no colour that stands for nothing.
 --model FILE fills in --size, --data-format, --dtype, --scale and --zero-point; an option that contradicts the
 file is an error. --mean and --std are not in the file. A model that starts behind a space-to-depth stem needs
 --block-size: the picture is that many times larger. Files do not tell the layout: it is NHWC for LiteRT and NCHW

@@ -326,6 +326,28 @@ def test_16_bit_samples_are_scaled_not_clipped(run, name, mode):
     np.testing.assert_array_equal(rgb_of(run, name), expected[..., None].repeat(3, 2), strict=True)
 
 
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_the_transparent_grey_of_16_bits_is_clear(run, orientation):
+    """As of 8 bits, and nothing but it: its neighbours become the same level."""
+    samples = np.array([[0, 39999, 40000, 40001], [40000, 128, 257, 65535]], np.uint16)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.fromarray(samples).save("clear.png", exif=exif)
+    data = Path("clear.png").read_bytes()  # Pillow of old writes no such chunk; it comes after the first, of 25 bytes
+    Path("clear.png").write_bytes(data[:33] + chunk(b"tRNS", struct.pack(">H", 40000)) + data[33:])
+    with Image.open("clear.png") as image:
+        assert image.info["transparency"] == 40000
+    levels = np.where(samples == 40000, 114, np.rint(samples / 257)).astype(np.uint8)
+    expected = levels if orientation == 1 else np.rot90(levels, -1)
+    np.testing.assert_array_equal(rgb_of(run, "clear.png"), expected[..., None].repeat(3, 2), strict=True)
+    assert (levels == 156).sum() == 2
+
+
+def chunk(kind, body):
+    """One of a PNG file."""
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
 def big_endian_tiff(samples):
     """A TIFF file of one strip of big-endian 16-bit grey samples."""
     height, width = samples.shape
@@ -583,11 +605,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_half_one(run, monkeypatch, er
 
 def test_a_pixel_bomb_is_an_error_line(tmp_path):
     header = struct.pack(">IIBBBBB", 60000, 60000, 8, 2, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(bytes(1000))), (b"IEND", b"")]
-    data = b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        for kind, body in chunks
-    )
+    data = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
     (tmp_path / "bomb.png").write_bytes(b"\x89PNG\r\n\x1a\n" + data)
     done = spawn("preprocess", "bomb.png", "-o", "out", cwd=tmp_path)
     assert done.returncode == 1
