@@ -101,13 +101,15 @@ def preprocess(args: argparse.Namespace) -> int:
     except FileExistsError:
         raise CommandError(f"-o {args.output} is not a directory", FAILED) from None
 
-    work = partial(attempt, pre=pre, parameters=parameters, model=model, preview=args.preview)
+    mark = secrets.token_hex(8)
+    work = partial(attempt, pre=pre, parameters=parameters, model=model, preview=args.preview, mark=mark)
     outcomes = {}
     try:
         with contextlib.closing(start_work(work, jobs, args)) as done:
             for number, outcome in progress(done, len(jobs)):
                 outcomes[number] = outcome
     finally:  # an interrupted run, too, says what it has done
+        remove_half_files(args.output, mark)
         rows, failures = [("file", "shape", "dtype", "time")], []
         for number in sorted(outcomes):  # that of the images, whoever was first
             outcome = outcomes[number]
@@ -156,14 +158,15 @@ def on_scheduler(work: Work, jobs: list[Job], address: str) -> Done:
 
 
 def attempt(
-    job: Job, pre: s2dq.Preprocessor, parameters: dict[str, Any], model: dict[str, Any], preview: bool, folder: str = ""
-) -> tuple[str, ...] | str:
+    job: Job, pre: s2dq.Preprocessor, parameters: dict[str, Any], model: dict[str, Any], preview: bool, mark: str,
+    folder: str = "",
+) -> tuple[str, ...] | str:  # fmt: skip
     """The row of one image, or what went wrong with it. Runs in workers, too."""
     image, base = job
     start = time.perf_counter()
     try:
         with np.errstate(all="ignore"):
-            tensor = preprocess_image(image, base, pre, parameters, model, preview, folder)
+            tensor = preprocess_image(image, base, pre, parameters, model, preview, mark, folder)
     except (OSError, TypeError, ValueError, OverflowError, MemoryError) as error:
         return describe(error)  # an exception may not survive the way back from a worker
     elapsed = f"{(time.perf_counter() - start) * 1000:.1f} ms"
@@ -172,7 +175,7 @@ def attempt(
 
 def preprocess_image(
     path: str, base: str, pre: s2dq.Preprocessor, parameters: dict[str, Any], model: dict[str, Any], preview: bool,
-    folder: str = "",
+    mark: str, folder: str = "",
 ) -> np.ndarray:  # fmt: skip
     """Read, resize, preprocess and write one image; returns the model input. `folder` is where paths begin."""
     base = os.path.join(folder, base)
@@ -200,13 +203,13 @@ def preprocess_image(
         "shape": tensor.shape,
         "dtype": str(tensor.dtype),
     }
-    write_atomically(base + ".npy", lambda file: np.save(file, tensor, allow_pickle=False))
+    write_atomically(base + ".npy", lambda file: np.save(file, tensor, allow_pickle=False), mark)
     if preview:
         picture = undo(tensor, parameters)
-        write_atomically(base + PREVIEW, lambda file: picture.save(file, format="PNG"))
+        write_atomically(base + PREVIEW, lambda file: picture.save(file, format="PNG"), mark)
     # Written last: where there is a new description, what it describes is there.
     text = json.dumps(recipe, indent=2) + "\n"
-    write_atomically(base + ".json", lambda file: file.write(text.encode()))
+    write_atomically(base + ".json", lambda file: file.write(text.encode()), mark)
     return tensor
 
 
@@ -622,11 +625,14 @@ def show_step(text: str) -> None:
 # ---- files and messages
 
 
-def write_atomically(path: str, write: Callable[[BinaryIO], object]) -> None:
-    """Call `write(file)` on a new file beside `path` and rename it: `path` is never half written."""
+def write_atomically(path: str, write: Callable[[BinaryIO], object], mark: str = "") -> None:
+    """Call `write(file)` on a new file beside `path` and rename it: `path` is never half written.
+
+    `mark` is in the name of the new file, for `remove_half_files`.
+    """
     path = os.path.realpath(path)  # a symbolic link stays one
     refuse_irregular(path)
-    temporary = os.path.join(os.path.dirname(path), f".s2dq-{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(os.path.dirname(path), f".s2dq-{mark}{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
             write(file)
@@ -636,6 +642,14 @@ def write_atomically(path: str, write: Callable[[BinaryIO], object]) -> None:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+
+
+def remove_half_files(folder: str, mark: str) -> None:
+    """Remove what processes that were killed in the middle of writing left of the run that has this mark."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(f".s2dq-{mark}"):
+                os.unlink(os.path.join(folder, name))
 
 
 def refuse_irregular(path: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jobs
-from s2dq import _workers
+from s2dq import _workers, cli
 from s2dq.cli import main
 
 Image = pytest.importorskip("PIL.Image")
@@ -203,6 +203,16 @@ def test_a_killed_worker_costs_no_image(images, number):
     assert (process.returncode, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()[1:]] == [f"out/{name}.npy" for name in ("wait", "a", "b", "c")]
     assert sorted(os.listdir("out")) == sorted(f"{k}.{s}" for k in ("wait", "a", "b", "c") for s in ("json", "npy"))
+
+
+def test_a_worker_that_dies_while_it_writes_leaves_no_half_file(images, capsys, monkeypatch):
+    """Nor does its second try. Those of other runs stay."""
+    Path("out").mkdir()
+    Path("out/.s2dq-0123456789abcdef.tmp").touch()
+    monkeypatch.setattr(cli, "attempt", jobs.die_writing)
+    code, out, err = run(capsys, "preprocess", *NAMES, "-o", "out", "--workers", "2")
+    assert (code, out, err.count("died, twice")) == (1, "", 4)
+    assert os.listdir("out") == [".s2dq-0123456789abcdef.tmp"]
 
 
 @contextlib.contextmanager
