@@ -106,12 +106,15 @@ def _hand_over(
 
 @contextlib.contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Keep Ctrl-C back while a process starts: it inherits that, and never sees the one that the terminal sends."""
+    """Keep Ctrl-C and SIGTERM back while a process starts, which inherits that.
+
+    It never sees the Ctrl-C that the terminal sends, and SIGTERM when it has something to clean up.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     resource_tracker.ensure_running()  # whose start, else within the first process's, lets Ctrl-C through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
@@ -127,6 +130,8 @@ def _serve(connection: Pipe, function: Callable[[Any], Any]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt, EOFError, OSError):
         signal.signal(signal.SIGTERM, _interrupt)
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # see _interrupts_held
         while True:
             job = connection.recv()
             try:

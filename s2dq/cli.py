@@ -4,7 +4,7 @@ Top to bottom: main, the commands (preprocess, postprocess, apply, info, bench),
 the values of options, the parser. Pillow and tqdm are imported where they are used: `apply` and `info` need neither.
 
 Exit codes: 0 done; 1 a file could not be read, processed or written, or `bench --fail` has seen a loss;
-2 bad arguments; 130 interrupted; 141 nobody reads the output any more.
+2 bad arguments; 130 interrupted; 141 nobody reads the output any more; 143 ended by SIGTERM.
 """
 
 import argparse
@@ -14,7 +14,9 @@ import json
 import math
 import os
 import secrets
+import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -28,7 +30,7 @@ import s2dq
 from s2dq._layout import LAYOUTS, MODES
 from s2dq.models import read_input
 
-FAILED, BAD_ARGUMENTS, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+FAILED, BAD_ARGUMENTS, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 INTEGERS = ("int8", "uint8")  # quantized: they have a scale
 PICTURE_OPTIONS = ("mean", "std", "rescale", "data_format", "block_size", "mode", "vect", "reverse_channels")
 PREVIEW = ".preview.png"
@@ -49,13 +51,20 @@ class CommandError(Exception):
         self.code = code
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has come: a command ends as Ctrl-C ends it, with nothing half written and no worker left."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        return run(argv)
+        with sigterm_raised():
+            return run(argv)
     except CommandError as error:
         complain(error)
         return error.code
+    except Terminated:
+        return TERMINATED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -65,6 +74,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         drop_broken_stdout()
         complain(str(error) or type(error).__name__)
         return FAILED
+
+
+@contextlib.contextmanager
+def sigterm_raised() -> Iterator[None]:
+    """Raise Terminated at SIGTERM, where nobody has said what else it does; only a main thread can."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def terminate(number: int, frame: Any) -> NoReturn:
+    raise Terminated
 
 
 def run(argv: Sequence[str] | None) -> int:

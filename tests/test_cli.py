@@ -12,6 +12,7 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
 import zlib
 from pathlib import Path
 
@@ -1116,22 +1117,66 @@ def test_pillow_and_tqdm_are_imported_only_where_they_are_used(tmp_path):
 
 
 @POSIX
-def test_an_interrupt_ends_quietly_with_130(tmp_path):
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_ends_quietly(tmp_path, number, code):
     save(tmp_path / "first.png", colours())
     os.mkfifo(tmp_path / "second.png")
     command = [sys.executable, "-m", "s2dq", "preprocess", "first.png", "second.png", "-o", "out"]
     # Whoever runs the tests in the background may have left the signal ignored, and children inherit that.
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                               preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     try:
         with open(tmp_path / "second.png", "wb"):  # returns when the command has opened it to read
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             out, err = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert (process.returncode, err) == (130, "")
+    assert (process.returncode, err) == (code, "")
     assert "first.npy" in out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["first.json", "first.npy"]
+
+
+@POSIX
+@pytest.mark.parametrize("argv", ["preprocess frame.png -o out", "apply space_to_depth in.npy out.npy --block-size 2"])
+def test_sigterm_leaves_no_half_file(tmp_path, argv):
+    save(tmp_path / "frame.png", colours())
+    np.save(tmp_path / "in.npy", labels(1, 4, 4, 3))
+    (tmp_path / "out").mkdir()
+    before = snapshot(tmp_path)
+    program = (
+        "import signal, sys, numpy\n"
+        "from s2dq.cli import main\n"
+        "def half(file, array, **_):\n"
+        "    file.write(b'half')\n"
+        "    signal.raise_signal(signal.SIGTERM)\n"
+        "numpy.save = half\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_DFL)\n"
+        f"code = main({argv.split()!r})\n"
+        "assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL\n"
+        "sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False,
+                          timeout=60)  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.thread_unsafe(reason="signals are of the process, and of its main thread")
+def test_sigterm_is_left_to_whoever_handles_it(run):
+    """A program that calls main, or a thread of it."""
+    seen = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+    try:
+        with cli.sigterm_raised():
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert seen == [signal.SIGTERM]
+    codes = []
+    thread = threading.Thread(target=lambda: codes.append(main(["info"])))
+    thread.start()
+    thread.join()
+    assert codes == [0]
 
 
 @POSIX
