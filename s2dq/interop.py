@@ -343,7 +343,8 @@ def from_torch(
         One, or one for each index of `axis`; required, unless `values` has its own. A tensor of the rank of `values`
         with one entry along all axes but one, as torchao keeps them, says by itself which axis it lies along.
     zero_point : int, torch.Tensor or array_like, optional
-        Of integers, 0 by default.
+        Of integers, 0 by default. Beside a scale of the rank of `values` it has the scale's shape, or one entry for
+        all of it.
     axis : int, optional
         Of the parameters. Without it a vector of one, as the observers of PyTorch make, counts as a number.
 
@@ -358,8 +359,9 @@ def from_torch(
         Values that a QuantizedTensor cannot have (int64, floats, quint4x2); a zero point that is no integer; a tensor
         that is not on the CPU.
     ValueError
-        No scale, or one beside that of a quantized type; parameters for each group or token; a float64 scale that is
-        no float32; ``per_channel_affine_float_qparams``, whose zero points are no integers.
+        No scale, or one beside that of a quantized type; parameters for each group or token; a zero point of another
+        shape than such a scale; a float64 scale that is no float32; ``per_channel_affine_float_qparams``, whose zero
+        points are no integers.
 
     Notes
     -----
@@ -431,23 +433,26 @@ def _torch_array(door: Door, argument: str, value: Any) -> Any:
 
 def _kept_axes(door: Door, shape: tuple[int, ...], scale: Any, zero_point: Any, axis: Any) -> tuple[Any, Any, Any]:
     """Vectors, and the axis along which they lie, of parameters that have the rank of the values."""
-    listed = not isinstance(scale, np.ndarray)
-    scale = np.array(scale, object) if listed else scale  # what is in lists stays as it is, until it is read
-    along = [i for i, extent in enumerate(scale.shape) if extent != 1]
-    if scale.ndim != len(shape) or len(along) > 1:
-        _refuse_blocks(door, f"scale has the shape {scale.shape}, the values {shape}")
+    shapes = _shape(scale), _shape(zero_point)
+    along = [i for i, extent in enumerate(shapes[0]) if extent != 1]
+    if len(shapes[0]) != len(shape) or len(along) > 1:
+        _refuse_blocks(door, f"scale has the shape {shapes[0]}, the values {shape}")
     if axis is None and along:
         axis = along[0]
     elif along and axis % len(shape) != along[0]:
-        door.refuse(ValueError, f"scale of shape {scale.shape} lies along axis {along[0]}, not {show(axis)}")
-    if _shape(zero_point):
-        zero_point = door.view("zero_point", zero_point)
-        if zero_point.size not in (1, scale.size):
-            rule = f"zero_point must have the shape of scale, {scale.shape}, not {zero_point.shape}"
-            door.refuse(ValueError, rule)
-        zero_point = zero_point.reshape(-1)
-    scale = scale.reshape(-1)
-    return scale.tolist() if listed else scale, zero_point, axis
+        door.refuse(ValueError, f"scale of shape {shapes[0]} lies along axis {along[0]}, not {show(axis)}")
+    if shapes[1]:
+        if prod(shapes[1]) != 1 and shapes[1] != shapes[0]:  # of as many entries it may lie along another axis
+            door.refuse(ValueError, f"zero_point must have the shape of scale, {shapes[0]}, not {shapes[1]}")
+        zero_point = _only(_flat(zero_point))
+    return _flat(scale), zero_point, axis
+
+
+def _flat(entries: Any) -> Any:
+    """An array or a regular list as a vector; what is in lists stays as it is, until it is read."""
+    if isinstance(entries, np.ndarray):
+        return entries.reshape(-1)
+    return np.array(entries, object).reshape(-1).tolist()
 
 
 # ---- parameters

@@ -276,6 +276,31 @@ def test_torch_parameters_that_keep_their_axes():
     assert from_torch(VALUES, THREE.reshape(1, 3, 1), 7) == QuantizedTensor(VALUES, THREE, 7, axis=1)
 
 
+def test_torch_zero_points_in_lists_beside_a_scale_that_keeps_its_axes():
+    expected = QuantizedTensor(VALUES, THREE, [1, 2, 3], axis=1)
+    for scale in (THREE.reshape(1, 3, 1), THREE.reshape(1, 3, 1).tolist()):
+        for zero_point in ([[[1], [2], [3]]], (((1,), (np.int8(2),), (3,)),), [[range(i, i + 1) for i in (1, 2, 3)]]):
+            assert from_torch(VALUES, scale, zero_point) == expected
+
+
+@pytest.mark.parametrize("zero_point", [np.array([[[7]]]), np.array([7], np.int8), [7], [[[7]]], np.array(7)])
+def test_torch_one_zero_point_counts_for_every_scale(zero_point):
+    expected = QuantizedTensor(VALUES, THREE, 7, axis=1)
+    for axis in (1, None):
+        assert from_torch(VALUES, THREE.reshape(1, 3, 1), zero_point, axis) == expected
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (1, 2), (2,), (1, 1, 2), (2, 1, 1), (0,)])
+def test_torch_zero_points_lie_along_the_axis_of_the_scale(shape):
+    """As many as there are scales is not enough: those of a row belong to other values than those of a column."""
+    values, scale, zero_point = VALUES[:, 0, :2], np.array([[0.5], [0.25]]), np.resize([1, 2], shape)
+    for given in (zero_point, zero_point.tolist()):
+        if shape == scale.shape:
+            np.testing.assert_array_equal(from_torch(values, scale, given).dequantize(), (values - zero_point) * scale)
+        else:
+            refuses(ValueError, r"zero_point must have the shape of scale, \(2, 1\)", from_torch, values, scale, given)
+
+
 def test_torch_axis_of_extent_1():
     values = VALUES[:, :1]
     assert from_torch(values, np.array([0.5]), 0, axis=1) == QuantizedTensor(values, [0.5], 0, axis=1)
@@ -296,6 +321,12 @@ def test_a_number_is_rounded_to_float32_and_an_array_has_to_be_exact():
     ((np.ones((3, 1)),), ValueError, "each block"),
     ((THREE.reshape(1, 3, 1), 0, 2), ValueError, "lies along axis 1, not 2"),
     ((THREE.reshape(1, 3, 1), np.zeros((2, 1, 1), int)), ValueError, "shape of scale"),
+    ((THREE.reshape(1, 3, 1), [[[1], [2.5], [3]]]), TypeError, r"zero_point\[1\] must be an integer, not 2.5"),
+    ((THREE.reshape(1, 3, 1), [[[1], [2], [2**70]]]), ValueError, r"zero_point\[2\] .* cannot be held by dtype int8"),
+    ((THREE.reshape(1, 3, 1), [[[2**70]]]), ValueError, "zero_point .* cannot be held by dtype int8"),
+    ((THREE.reshape(1, 3, 1), [[[True]]]), TypeError, "zero_point must be an integer, not True"),
+    ((THREE.reshape(1, 3, 1), [[[1], [2]], [3]]), TypeError, "zero_point must be a number or a regular list"),
+    ((THREE.reshape(1, 3, 1), np.array([[[0.5]]])), TypeError, "zero_point must be an integer"),
     ((0.5, 0.5), TypeError, "zero_point"),
     ((0.5, np.array(0.5)), TypeError, "zero_point"),
     ((0.5, 200), ValueError, "200"),

@@ -186,6 +186,16 @@ def test_torch_parameters_may_be_tensors(torch):
     assert one == s2dq.QuantizedTensor(tensor.numpy(), 0.5, 3)
 
 
+def test_torch_parameters_that_keep_their_axes_mean_what_pytorch_makes_of_them(torch):
+    tensor, scale = torch.tensor([[10, 20], [30, 40]], dtype=torch.int8), torch.tensor([[0.5], [0.25]])
+    for zero_point in (torch.tensor([[1], [2]]), torch.tensor([[3]]), torch.tensor([3]), torch.tensor(3)):
+        theirs = (tensor.float() - zero_point) * scale
+        np.testing.assert_array_equal(interop.from_torch(tensor, scale, zero_point).dequantize(), theirs.numpy())
+    for zero_point in (torch.tensor([[1, 2]]), torch.tensor([1, 2])):  # by PyTorch's rules they lie along axis 1
+        with pytest.raises(ValueError, match=r"^from_torch: zero_point must have the shape of scale, \(2, 1\)"):
+            interop.from_torch(tensor, scale, zero_point)
+
+
 def test_torch_decomposed_operators_agree(torch):
     pytest.importorskip("torch.ao.quantization.fx._decomposed")
     operators = torch.ops.quantized_decomposed
