@@ -233,7 +233,8 @@ def from_onnx(
         A scalar, or (C,) with one scale for each index of `axis`; a vector of one counts as a scalar. float16 and
         bfloat16 are exact in float32.
     zero_point : int, array_like or onnx.TensorProto, optional
-        Of the shape of `scale` and the type of `values`; 0 by default, and always for int32.
+        Of the shape of `scale` and the type of `values`, or a number of Python, which has neither and counts for every
+        scale; 0 by default, and always for int32.
     axis : int
         Of the parameters, if there are several; counted from the end if negative.
     block_size : int
@@ -301,9 +302,9 @@ def _onnx_parts(
         if zero_point.dtype.newbyteorder("=") != array.dtype.newbyteorder("="):
             rule = f"zero_point must have the type of the values, {array.dtype}, not {zero_point.dtype}"
             door.refuse(TypeError, rule)
-        if zero_point.size != prod(_shape(scale)):
-            rule = f"zero_point must have the shape of scale, {_shape(scale)}, not {zero_point.shape}"
-            door.refuse(ValueError, rule)
+    if isinstance(zero_point, (np.ndarray, list)) and prod(_shape(zero_point)) != prod(_shape(scale)):
+        rule = f"zero_point must have the shape of scale, {_shape(scale)}, not {_shape(zero_point)}"
+        door.refuse(ValueError, rule)
     if array.dtype.name == "int32" and np.any(zero_point):
         door.refuse(ValueError, f"zero_point must be 0 for values of int32 in ONNX, not {show(zero_point)}")
     if prod(_shape(scale)) == prod(_shape(zero_point)) == 1:
@@ -318,8 +319,10 @@ def _onnx_array(door: Door, argument: str, value: Any) -> Any:
         return value
     try:
         return onnx.numpy_helper.to_array(value)
-    except (TypeError, ValueError) as error:  # of no type, or of fewer bytes than the shape says
-        door.refuse(ValueError, f"{argument} is a damaged TensorProto: {error}", error)
+    except MemoryError:
+        raise
+    except Exception as error:  # of no type, of too few bytes; onnx's own where they are in a file that is not there
+        door.refuse(ValueError, f"{argument} is a damaged TensorProto: {type(error).__name__}: {error}", error)
 
 
 # ---- PyTorch

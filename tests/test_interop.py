@@ -190,6 +190,12 @@ def test_onnx_axis_is_1_or_counted_from_the_end():
     assert from_onnx(VALUES, four, axis=-1) == QuantizedTensor(VALUES, four, 0, axis=2)
 
 
+def test_onnx_zero_points_in_lists_and_numbers():
+    for zero_point in ([1, 2, 3], (1, 2, 3), range(1, 4)):
+        assert from_onnx(VALUES, THREE, zero_point) == QuantizedTensor(VALUES, THREE, [1, 2, 3], axis=1)
+    assert from_onnx(VALUES, THREE, 7) == QuantizedTensor(VALUES, THREE, 7, axis=1)
+
+
 def test_onnx_missing_zero_point_is_0():
     for dtype in ("int8", "uint8", "int16", "uint16", "int32"):
         q = from_onnx(VALUES.astype(dtype), 0.5)
@@ -231,6 +237,11 @@ def test_onnx_complex_scales_are_refused(name):
     ((0.5, 128), ValueError, "128"),
     ((THREE, np.zeros(2, "i1")), ValueError, "shape of scale"),
     ((0.5, np.zeros(3, "i1")), ValueError, "shape of scale"),
+    ((0.5, [1, 2, 3]), ValueError, r"shape of scale, \(\), not \(3,\)"),
+    (([0.5], range(3)), ValueError, r"shape of scale, \(1,\), not \(3,\)"),
+    ((THREE, (1, 2)), ValueError, r"shape of scale, \(3,\), not \(2,\)"),
+    ((THREE, [1]), ValueError, r"shape of scale, \(3,\), not \(1,\)"),
+    ((0.5, []), ValueError, r"shape of scale, \(\), not \(0,\)"),
     ((THREE, None, 3), ValueError, "axis 3"),
     ((THREE, None, -4), ValueError, "axis"),
     ((THREE, None, 1.0), TypeError, "axis"),

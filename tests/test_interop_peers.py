@@ -121,6 +121,28 @@ def test_onnx_initialiser_with_too_few_bytes_is_damaged():
         interop.from_onnx(np.array([[1, 2]], np.uint8), scale)
 
 
+@pytest.mark.parametrize("entries", [
+    {"data_type": 1, "data_location": 1},
+    {"data_type": 1, "data_location": 1, "location": "no_such_file"},
+    {"data_type": 1, "data_location": 1, "location": "../outside"},
+    {"data_type": 99, "raw_data": b"1234"},
+    {"raw_data": b"1234"},
+])  # fmt: skip
+def test_onnx_initialisers_that_nobody_can_read_are_damaged(entries):
+    """Whatever onnx raises."""
+    onnx = pytest.importorskip("onnx")
+    fields = {key: value for key, value in entries.items() if key != "location"}
+    tensor = onnx.TensorProto(dims=[1], **fields)
+    if "location" in entries:
+        tensor.external_data.add(key="location", value=entries["location"])
+    values = np.array([[1, 2]], np.uint8)
+    for argument in ("values", "scale", "zero_point"):
+        given = {"values": values, "scale": 0.5, argument: tensor}
+        with pytest.raises(ValueError, match=f"^from_onnx: {argument} is a damaged TensorProto: ") as caught:
+            interop.from_onnx(**given)
+        assert type(caught.value) is ValueError and "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT8E5M2"])
 def test_onnx_initialisers_of_other_types_are_refused(name):
     onnx = pytest.importorskip("onnx")
