@@ -410,6 +410,37 @@ def test_errors(call, error, says):
         refuses(error, says, call, mode.from_tensor(x))
 
 
+@pytest.mark.parametrize(("argument", "call"), [
+    ("upscale_factor", lambda n: compat.pixel_shuffle(torch.zeros(1, 0, 0, 0), n)),
+    ("downscale_factor", lambda n: compat.pixel_unshuffle(torch.zeros(1, 0, 0, 0), n)),
+    ("block_size", lambda n: compat.space_to_depth(torch.zeros(0, 0, 0, 0), n)),
+    (r"block_size\[1\]", lambda n: compat.depth_to_space(torch.zeros(0, 0, 0, 0), [1, n])),
+    ("vect", lambda n: compat.space_to_depth(torch.zeros(1, 2, 2, 1), 2, vect=n)),
+    ("vect", lambda n: compat.depth_to_space(torch.zeros(1, 1, 1, 4), 2, vect=n)),
+    ("vect", lambda n: compat.pack_vect_c(torch.zeros(0, 0, 0, 0), vect=n)),
+    (r"block_shape\[0\]", lambda n: compat.space_to_batch_nd(torch.zeros(0, 0, 0, 0), [n], [[0, 0]])),
+    (r"block_shape\[0\]", lambda n: compat.batch_to_space_nd(torch.zeros(0, 0, 0, 0), (n,), [[0, 0]])),
+    (r"paddings\[0\]\[1\]", lambda n: compat.space_to_batch_nd(torch.zeros(0, 0), [1], [[0, n]])),
+])  # fmt: skip
+def test_integers_that_no_schema_takes(fresh_compiler, argument, call):
+    for number in (2**63, 2**64, np.uint64(2**63), 10**400):
+        refuses(ValueError, rf"^\w+: {argument} must be at most 2\*\*63 - 1 in PyTorch, not ", call, number)
+    refuses(ValueError, f"{argument} must be at most", torch.compile(partial(call, 2**64), backend="eager"))
+
+
+def test_other_rules_say_more_of_integers_that_no_schema_takes():
+    refuses(ValueError, "channels .* does not fill 1 words", compat.unpack_vect_c, X4[None], channels=2**63)
+    refuses(ValueError, r"crops\[0\] .* are larger than", compat.batch_to_space_nd, X4, [1], [[2**63, 0]])
+    refuses(ValueError, "height 4 is not divisible by block_size", compat.space_to_depth, X4, 2**64)
+
+
+def test_the_largest_integers_that_a_schema_takes():
+    for n in (2**63 - 1, np.uint64(2**63 - 1)):
+        assert_same(compat.pixel_unshuffle(torch.zeros(1, 0, 0, 0), n), torch.zeros(1, 0, 0, 0))
+        assert_same(compat.space_to_batch_nd(torch.zeros(0, 0), [n], [[0, 0]]), torch.zeros(0, 0))
+        assert_same(compat.depth_to_space(torch.zeros(1, 1, 1, 4), 2, vect=n), torch.zeros(1, 2, 2, 1))
+
+
 def test_results_that_no_memory_holds():
     x = torch.zeros((1, 1))
     refuses(MemoryError, "no memory for a result", compat.space_to_batch_nd, x, [2], [[0, 2**55 - 1]])

@@ -48,6 +48,7 @@ NUMPY_DTYPES = {
 }  # fmt: skip
 # What NumPy does not know (bfloat16, float8 ...) moves as integers of the same width.
 STAND_INS = {1: torch.int8, 2: torch.int16, 4: torch.int32}
+LARGEST = 2**63 - 1  # integer that a schema takes
 
 
 # ---- checks
@@ -63,6 +64,10 @@ class Plan(NamedTuple):
 
 class TensorDoor(Door):
     """The checks of one call, for tensors, and for integers that are symbolic while a program is traced."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.beyond: dict[str, int] = {}  # integers that no schema takes, refused last: other rules say more
 
     def tensor(self, argument: str, value: Any) -> Tensor:
         """A dense tensor in CPU memory, or one without memory (meta, fake)."""
@@ -87,7 +92,10 @@ class TensorDoor(Door):
             if value < least:
                 self.refuse(ValueError, f"{argument} must be at least {least}, not {show(value)}")
             return value  # type: ignore[no-any-return]  # it does what an int does
-        return super().integer(argument, value, least)
+        number = super().integer(argument, value, least)
+        if number > LARGEST:
+            self.beyond[argument] = number
+        return number
 
     def fill(self, value: Any, dtype: torch.dtype) -> Any:
         """A pad value as a schema takes it; that the dtype can hold it is checked here where NumPy knows the dtype."""
@@ -107,6 +115,8 @@ class TensorDoor(Door):
         return value
 
     def plan(self, x: Tensor, arguments: tuple[Any, ...], shape: tuple[int, ...], channels_second: bool) -> Plan:
+        for argument, number in self.beyond.items():
+            self.refuse(ValueError, f"{argument} must be at most 2**63 - 1 in PyTorch, not {show(number)}")
         if all(type(extent) is int for extent in shape):
             self.size(shape, x.dtype)
         last = channels_second and _is_channels_last(x)
@@ -272,6 +282,8 @@ def _traced_integer(argument: str, value: Any) -> int:
     """An integer for a schema, which would take a bool; those of NumPy are tensors to a compiler, of unknown value."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{argument} must be an int of Python where a program is traced")
+    if value > LARGEST:
+        raise ValueError(f"{argument} must be at most 2**63 - 1 in PyTorch")
     return value
 
 
