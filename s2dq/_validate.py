@@ -243,8 +243,12 @@ class Door:
         else:
             try:
                 number = int.__pos__(operator.index(value))
+                # PyTorch's bools have an ``__index__``, as integers do; other packages' raise.
+                boolean = str(getattr(value, "dtype", "")).rpartition(".")[2] == "bool"
             except Exception as error:
                 self.refuse(TypeError, f"{argument} must be an integer, not {show(value)}", error)
+            if boolean:
+                self.refuse(TypeError, f"{argument} must be an integer, not {show(value)}")
         if number < least:
             self.refuse(ValueError, f"{argument} must be at least {least}, not {show(number)}")
         return number

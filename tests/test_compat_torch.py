@@ -859,6 +859,27 @@ def test_operators_on_arrays_say_why_a_tensor_cannot_come_in(make, says):
     refuses(TypeError, rf"^space_to_depth: x .*{says}", s2dq.space_to_depth, make(x), 2)
 
 
+@pytest.mark.parametrize("value", [torch.tensor(True), torch.tensor([False])])
+@pytest.mark.parametrize(("argument", "call"), [
+    ("block_size", lambda x, value: s2dq.space_to_depth(x, value)),
+    (r"block_size\[1\]", lambda x, value: s2dq.space_to_depth(x, [1, value])),
+    ("vect", lambda x, value: s2dq.pack_vect_c(x, vect=value)),
+    ("num_threads", lambda x, value: s2dq.space_to_depth(x, 1, num_threads=value)),
+    ("n", lambda x, value: s2dq.set_num_threads(value)),
+    (r"paddings\[0\]\[0\]", lambda x, value: s2dq.space_to_batch_nd(x, [1], [[value, 0]])),
+    ("zero_point", lambda x, value: s2dq.QuantizedTensor(x, 0.5, value)),
+    (r"zero_point\[0\]", lambda x, value: s2dq.QuantizedTensor(x, 0.5, [value], axis=3)),
+    ("axis", lambda x, value: s2dq.QuantizedTensor(x, [0.5], 0, axis=value)),
+    ("block_size", lambda x, value: s2dq.Preprocessor(scale=0.5, zero_point=0, block_size=value)),
+    ("zero_point", lambda x, value: s2dq.Preprocessor(scale=0.5, zero_point=value)),
+    ("downscale_factor", lambda x, value: compat.pixel_unshuffle(torch.from_numpy(x), value)),
+])  # fmt: skip
+def test_bools_of_pytorch_are_no_integers(argument, call, value):
+    x = np.zeros((1, 2, 2, 1), np.int8)
+    refuses(TypeError, rf"^\w+: {argument} must be an integer, not tensor\(", call, x, value)
+    assert np.array_equal(s2dq.space_to_depth(x, torch.tensor(1)), x)  # which is an integer
+
+
 def test_the_ways_out_for_tensors_are_ways_out():
     x = numbered((1, 2, 2, 3))
     negative, conjugate = (x * 1j).conj().imag, (x * 1j).conj()
