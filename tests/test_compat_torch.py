@@ -786,6 +786,38 @@ TRACED = [
 ]
 
 
+def padded_calls(dtype, value):
+    """Calls of all operators that pad, with this pad value."""
+    x = torch.zeros((1, 2, 2, 3), dtype=getattr(torch, dtype))
+    return (lambda: compat.space_to_depth(x, 2, paddings=[[0, 2], [0, 0]], pad_value=value),
+            lambda: compat.space_to_batch_nd(x, [2], [[0, 2]], pad_value=value),
+            lambda: compat.pack_vect_c(x, "NHWC", pad_value=value))  # fmt: skip
+
+
+PAD_VALUES = [
+    ("int8", np.int8(7), None, ""), ("int8", torch.tensor(7), None, ""),
+    ("int8", True, TypeError, "pad_value must be a value of dtype int8, not True"),
+    ("int8", 300, ValueError, "pad_value 300 cannot be held by dtype int8"),
+    # Of the rest, each for one operator.
+    ("int8", np.array(7), None, ""), ("float32", np.float32(0.5), None, ""), ("float64", 2**70, None, ""),
+    ("bool", True, None, ""), ("complex64", np.complex64(1j), None, ""),
+    ("int8", "a", TypeError, "pad_value must be a number, not 'a'"),
+    ("int8", 7.5, ValueError, "pad_value 7.5 cannot be held"),
+    ("int8", float("nan"), ValueError, "pad_value nan cannot be held"),
+    ("bool", 2, ValueError, "pad_value 2 cannot be held"),
+    ("float32", 1e39, ValueError, "pad_value 1e.39 cannot be held by dtype float32"),
+    ("float32", 1j, TypeError, "pad_value must be a value of dtype float32, not 1j"),
+    ("complex64", complex(0, 1e39), ValueError, "pad_value 1e.39j cannot be held"),
+]  # fmt: skip
+TRACED += [
+    (call, error, says)
+    for row, (dtype, value, error, says) in enumerate(PAD_VALUES)
+    for turn, call in enumerate(padded_calls(dtype, value))
+    if row < 4 or row % 3 == turn
+]
+TRACED += [(padded_calls("float32", None)[2], TypeError, "pad_value must be a number, not None")]
+
+
 @pytest.mark.parametrize(("call", "error", "says"), TRACED)
 def test_compiled_calls_take_and_refuse_what_others_do(fresh_compiler, call, error, says):
     compiled = torch.compile(call, backend="aot_eager")
@@ -801,6 +833,21 @@ def test_whole_programs_do_not_change_what_a_schema_would(fresh_compiler, row):
     """Where the call may not be left out of the program, the compiler tells what is wrong with it."""
     with pytest.raises(torch._dynamo.exc.Unsupported, match=r"must be an int of Python|must be \[start, end\] pairs"):
         torch.compile(TRACED[row][0], backend="eager", fullgraph=True)()
+
+
+@pytest.mark.parametrize(("dtype", "value"), [
+    ("int8", 7.0), ("float32", 7), ("float32", float("inf")), ("complex64", 1j), ("bool", True), ("bfloat16", 0.3),
+    ("uint64", 2**64 - 1),
+])  # fmt: skip
+def test_whole_programs_with_a_pad_value(fresh_compiler, dtype, value):
+    for call in padded_calls(dtype, value):
+        assert_same(torch.compile(call, backend="eager", fullgraph=True)(), call())
+
+
+def test_whole_programs_have_no_pad_value_of_numpy(fresh_compiler):
+    for call in padded_calls("int8", np.int8(7)):
+        with pytest.raises(torch._dynamo.exc.Unsupported, match="pad_value must be a number of Python"):
+            torch.compile(call, backend="eager", fullgraph=True)()
 
 
 def test_exported_programs(model, fresh_compiler):

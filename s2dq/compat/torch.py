@@ -13,7 +13,7 @@ here changes PyTorch's own.
 """
 
 from collections.abc import Callable
-from math import prod
+from math import inf, prod
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -302,6 +302,26 @@ def _traced_pairs(argument: str, pairs: Any) -> list[int] | None:
         if len(pair) != 2:
             raise ValueError(f"{argument} must be [start, end] pairs")
     return [_traced_integer(argument, entry) for pair in pairs for entry in pair]
+
+
+def _traced_fill(x: Tensor, value: Any) -> Any:
+    """A pad value for a schema, which would take a bool; what is out of the dtype's range is left to the door."""
+    if x.dtype is torch.bool and isinstance(value, bool):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float, complex)):
+        raise TypeError("pad_value must be a number of Python where a program is traced")
+    parts: tuple[Any, ...] = (value.real, value.imag) if isinstance(value, complex) else (value,)
+    if x.dtype.is_floating_point or x.dtype.is_complex:
+        last = torch.finfo(x.dtype).max
+        held = len(parts) == 1 or x.dtype.is_complex
+        for part in parts:
+            held = held and not last < abs(part) < inf
+    else:
+        least, last = (0, 1) if x.dtype is torch.bool else (torch.iinfo(x.dtype).min, torch.iinfo(x.dtype).max)
+        held = len(parts) == 1 and least <= parts[0] <= last and parts[0] == int(parts[0])
+    if not held or (isinstance(value, int) and not -LARGEST <= value <= 2 * LARGEST + 1):
+        raise ValueError(f"pad_value must be a value of dtype {x.dtype} where a program is traced")
+    return value
 
 
 def _traced_depth(
@@ -753,7 +773,8 @@ def space_to_depth(
     """
     arguments = (block_size, data_format, mode, out_format, vect, channels, paddings, pad_value)
     if torch.compiler.is_compiling():
-        arguments = _traced_depth(*arguments)
+        fill = None if pad_value is None else _traced_fill(x, pad_value)
+        arguments = _traced_depth(*arguments[:-1], fill)
     else:
         arguments = _check_depth("space_to_depth", True, x, *arguments).arguments
     return torch.ops.s2dq.space_to_depth(x, *arguments)
@@ -890,7 +911,8 @@ def space_to_batch_nd(x: Tensor, block_shape: Integers, paddings: Pairs, *, pad_
             [ 2, -1]])
     """
     if torch.compiler.is_compiling():
-        arguments = (_traced_block("block_shape", block_shape), _traced_pairs("paddings", paddings), pad_value)
+        fill = None if pad_value is None else _traced_fill(x, pad_value)
+        arguments = (_traced_block("block_shape", block_shape), _traced_pairs("paddings", paddings), fill)
     else:
         arguments = _check_batch("space_to_batch_nd", True, x, block_shape, paddings, pad_value).arguments
     return torch.ops.s2dq.space_to_batch_nd(x, *arguments)
@@ -1009,7 +1031,7 @@ def pack_vect_c(x: Tensor, data_format: str = "NCHW", *, vect: SupportsIndex = 4
             [5, 6, 0, 0]], dtype=torch.int8)
     """
     if torch.compiler.is_compiling():
-        arguments = (data_format, _traced_integer("vect", vect), pad_value)
+        arguments = (data_format, _traced_integer("vect", vect), _traced_fill(x, pad_value))
     else:
         arguments = _check_pack("pack_vect_c", x, data_format, vect, pad_value).arguments
     return torch.ops.s2dq.pack_vect_c(x, *arguments)
