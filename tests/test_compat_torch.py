@@ -349,6 +349,20 @@ def test_pad_values_that_a_dtype_holds(dtype, value):
     assert torch.equal(bits(result)[0, 0, 0, 0, 1], bits(expected))
 
 
+def test_pad_value_0_of_a_dtype_without_zero():
+    """The bits of 0 are 2**-127 there: raw zero is what stands where nothing is said, and pack_vect_c's default."""
+    x = torch.ones((1, 2, 1, 1)).to(torch.float8_e8m0fnu)
+    calls = (partial(compat.space_to_depth, block_size=2, paddings=[[0, 0], [0, 1]]),
+             partial(compat.space_to_batch_nd, block_shape=[2], paddings=[[0, 2]]), compat.pack_vect_c)  # fmt: skip
+    for call, wrong in zip(calls, ((0, 0.0), (0, 0.0), (0.0,)), strict=True):
+        assert (bits(call(x)) == 0).any()
+        for value in wrong:
+            refuses(ValueError, f"pad_value {value} cannot be held by dtype torch.float8", call, x, pad_value=value)
+    assert_same(compat.pack_vect_c(x, pad_value=0), compat.pack_vect_c(x))
+    without_arithmetic = bits(x).view(torch.float4_e2m1fn_x2)
+    assert (bits(calls[1](without_arithmetic, pad_value=0)) == 0).any()
+
+
 def test_pad_value_nan():
     for dtype in (torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2fnuz):
         result = compat.pack_vect_c(torch.zeros((1, 1, 1, 1), dtype=dtype), vect=2, pad_value=float("nan"))

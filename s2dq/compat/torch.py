@@ -240,7 +240,7 @@ def _convert_sizes(
 @guarded
 def _stored_fill(name: str, x: Tensor, value: Any) -> Any:
     """A pad value as an element of what `_array_of` makes of `x`."""
-    if value is None or x.dtype in NUMPY_DTYPES or (type(value) is int and value == 0):
+    if value is None or x.dtype in NUMPY_DTYPES:
         return value
     door = Door(name)
     rule = f"pad_value must be a value of dtype {x.dtype}, not {show(value)}"
@@ -251,6 +251,8 @@ def _stored_fill(name: str, x: Tensor, value: Any) -> Any:
         held = torch.tensor(value, dtype=wide).to(x.dtype)
         kept, last = held.to(wide).item(), torch.finfo(x.dtype).max
     except RuntimeError as error:  # dtypes without arithmetic (float4, bits)
+        if type(value) is int and value == 0:
+            return 0
         door.refuse(TypeError, rule, error)
     # Some small floats saturate where others overflow: what is past the last of them is not held either way. And
     # rounding moves no number by more than itself, as taking a sign away does. NaN is what differs from itself.
@@ -430,7 +432,7 @@ def _run_batch(name: str, to_batch: bool, x: Tensor, block: list[int], pairs: An
 
 def _run_pack(name: str, x: Tensor, data_format: Any, vect: Any, pad_value: Any) -> Tensor:
     out = _allocated(name, x, _check_pack(name, x, data_format, vect, pad_value))
-    fill = _stored_fill(name, x, pad_value)
+    fill = 0 if type(pad_value) is int and pad_value == 0 else _stored_fill(name, x, pad_value)  # as in `_check_pack`
     s2dq.pack_vect_c(_array_of(x), data_format, vect=vect, pad_value=fill, out=_array_of(out))
     return out
 
