@@ -643,6 +643,26 @@ def test_vmap(name, shape, arguments, keywords):
         assert torch.equal(torch.vmap(lambda x: call(x, *arguments, **keywords), axis)(x), one_by_one)
 
 
+@pytest.mark.parametrize(("name", "shape", "arguments", "keywords"), CALLS + PADDED)
+def test_vmap_over_nothing(name, shape, arguments, keywords):
+    def call(x):
+        return getattr(compat, name)(x, *arguments, **keywords)
+
+    expected = call(torch.zeros(shape)).shape
+    for axis in (0, len(shape)):
+        x = torch.zeros((*shape[:axis], 0, *shape[axis:]), requires_grad=True)
+        result = torch.vmap(call, axis)(x)
+        assert result.shape == (0, *expected)
+        result.sum().backward()
+        assert x.grad.shape == x.shape
+    assert torch.vmap(torch.vmap(call))(torch.zeros(2, 0, *shape)).shape == (2, 0, *expected)
+
+
+def test_vmap_over_nothing_refuses_what_it_refuses_over_something():
+    refuses(ValueError, "batch 3 is not divisible", torch.vmap(lambda x: compat.batch_to_space_nd(x, [2], [[0, 0]])),
+            torch.zeros(0, 3, 2))  # fmt: skip
+
+
 def test_gradients_in_batches():
     x = numbered((1, 4, 2, 2))
     jacobian = torch.autograd.functional.jacobian

@@ -545,6 +545,9 @@ def _define(
         if batch_axis == 0:
             return made(x, *arguments), 0
         out = made(x.flatten(0, 1), *arguments)
+        if info.batch_size == 0:  # of nothing, N is what it is of one entry, and what is wrong with that is refused
+            one = made(torch.empty((x.shape[0], *x.shape[2:]), dtype=x.dtype, device="meta"), *arguments)
+            return out.unflatten(0, (one.shape[0], 0)), 1
         return out.unflatten(0, (-1, info.batch_size)), 1
 
     def kernel(x: Tensor, *arguments: Any) -> Tensor:
