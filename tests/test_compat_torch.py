@@ -485,6 +485,28 @@ def test_tensors_of_other_kinds(kind):
         refuses(TypeError, says, call, x)
 
 
+@each_call
+@pytest.mark.parametrize("left", [0, 4, -1])
+def test_tensors_whose_memory_was_taken_away(name, shape, arguments, keywords, left):
+    """As FSDP does it with weights; what is left may be too little, and nothing past it is read."""
+    parent = numbered((2, *shape))
+    x = parent[1]
+    size = parent.untyped_storage().nbytes()
+    parent.untyped_storage().resize_(left % size if left else 0)
+    argument = "input" if name.startswith("pixel") else "x"
+    says = rf"^{name}: {argument} must have memory for its elements, {size} bytes; its storage was resized to "
+    refuses(ValueError, says, getattr(compat, name), x, *arguments, **keywords)
+    refuses(ValueError, says, operator_of(name), x, *arguments_of(name, *arguments, **keywords))
+    parent.untyped_storage().resize_(size)
+    getattr(compat, name)(x, *arguments, **keywords)
+
+
+def test_nothing_needs_no_memory():
+    x = torch.zeros(0, 4, 2, 2)
+    x.untyped_storage().resize_(0)
+    assert_same(compat.pixel_shuffle(x, 2), torch.zeros(0, 1, 4, 4))
+
+
 def test_other_devices():
     with torch._subclasses.FakeTensorMode():
         x = torch.empty((1, 4, 4, 4), device="cuda")

@@ -356,6 +356,18 @@ def _allocated(name: str, x: Tensor, plan: Plan) -> Tensor:
         Door(name).refuse(MemoryError, text, error)
 
 
+@guarded
+def _check_memory(name: str, argument: str, x: Tensor) -> None:
+    """Refuse a tensor whose elements do not lie in its memory: that can be taken away, and given back, under it."""
+    steps = sum((extent - 1) * step for extent, step in zip(x.shape, x.stride()))
+    least, given = (x.storage_offset() + steps + 1) * x.dtype.itemsize, x.untyped_storage().nbytes()
+    if x.numel() and given < least:
+        door = Door(name)
+        door.context[f"{argument}.shape"] = tuple(x.shape)
+        rule = f"{argument} must have memory for its elements, {least} bytes"
+        door.refuse(ValueError, f"{rule}; its storage was resized to {given}")
+
+
 def _array_of(x: Tensor) -> np.ndarray:
     """The elements of a tensor, viewed.
 
@@ -388,6 +400,7 @@ def _move_pixels(operator: Callable[..., Any], r: int, source: Tensor, target: T
 
 def _run_pixel(name: str, up: bool, input: Tensor, factor: int) -> Tensor:
     plan = _check_pixel(name, up, input, factor)
+    _check_memory(name, "input", input)
     out = _allocated(name, input, plan)
     if out.numel():
         _move_pixels(s2dq.depth_to_space if up else s2dq.space_to_depth, factor, input.detach(), out)
@@ -400,6 +413,7 @@ def _run_depth(
 ) -> Tensor:  # fmt: skip
     arguments = (block, data_format, mode, out_format, vect, channels, _paired(pairs), *pad_value)
     plan = _check_depth(name, to_depth, x, *arguments)
+    _check_memory(name, "x", x)
     out = _allocated(name, x, plan)
     source, target = _array_of(x), _array_of(out)
     if plan.memory_format is not torch.contiguous_format:
@@ -416,6 +430,7 @@ def _run_depth(
 
 def _run_batch(name: str, to_batch: bool, x: Tensor, block: list[int], pairs: Any, *pad_value: Any) -> Tensor:
     plan = _check_batch(name, to_batch, x, block, _paired(pairs), *pad_value)
+    _check_memory(name, "x", x)
     out = _allocated(name, x, plan)
     source, target, pairs = _array_of(x), _array_of(out), _paired(pairs)
     if plan.memory_format is not torch.contiguous_format:
@@ -431,14 +446,18 @@ def _run_batch(name: str, to_batch: bool, x: Tensor, block: list[int], pairs: An
 
 
 def _run_pack(name: str, x: Tensor, data_format: Any, vect: Any, pad_value: Any) -> Tensor:
-    out = _allocated(name, x, _check_pack(name, x, data_format, vect, pad_value))
+    plan = _check_pack(name, x, data_format, vect, pad_value)
+    _check_memory(name, "x", x)
+    out = _allocated(name, x, plan)
     fill = 0 if type(pad_value) is int and pad_value == 0 else _stored_fill(name, x, pad_value)  # as in `_check_pack`
     s2dq.pack_vect_c(_array_of(x), data_format, vect=vect, pad_value=fill, out=_array_of(out))
     return out
 
 
 def _run_unpack(name: str, x: Tensor, data_format: Any, channels: Any) -> Tensor:
-    out = _allocated(name, x, _check_unpack(name, x, data_format, channels))
+    plan = _check_unpack(name, x, data_format, channels)
+    _check_memory(name, "x", x)
+    out = _allocated(name, x, plan)
     s2dq.unpack_vect_c(_array_of(x), data_format, channels=channels, out=_array_of(out))
     return out
 
