@@ -455,7 +455,7 @@ cdef class Program:
     cdef s2dq_network *networks
     cdef s2dq_steps *steps
     cdef int count, all_boxes
-    cdef int64_t low, high       # what is read of X, seen from its first element
+    cdef readonly int64_t low, high  # what is read of X, seen from its first element
     cdef readonly int64_t scratch
     cdef readonly int64_t nbytes
     cdef bint past               # whether results go past the caches
@@ -586,15 +586,10 @@ cdef class Program:
 
     cdef void _reach(self, const Segment *segment, const Box *box):
         """Widen what is read of X by what this box reads."""
-        cdef int64_t low = box.src_offset, high = box.src_offset, reach, first = 0, last = box.width
+        cdef int64_t low = box.src_offset, high = box.src_offset, first = 0, last = box.width
         cdef int k, bit
         for k in range(segment.row_axes + box.count):
-            axis = segment.axes[k] if k < segment.row_axes else box.axes[k - segment.row_axes]
-            reach = (axis.extent - 1) * axis.src - axis.src_back
-            if reach < 0:
-                low += reach
-            else:
-                high += reach
+            widen(&segment.axes[k] if k < segment.row_axes else &box.axes[k - segment.row_axes], &low, &high)
         if box.network:
             first, last = box.low, box.high
         if box.tile:  # not position 0, which it may have no byte at
@@ -721,16 +716,24 @@ cdef struct Tiling:
     int64_t next                 # and how far its next sweep is
 
 
+cdef void widen(const s2dq_axis *axis, int64_t *low, int64_t *high) noexcept nogil:
+    """Widen places of the source by what a loop steps; its last turn goes back."""
+    cdef int64_t last = (axis.extent - 1) * axis.src - axis.src_back, before = last
+    if axis.extent > 1:
+        before = (axis.extent - 2) * axis.src
+        low[0] += min(0, before, last)
+        high[0] += max(0, before, last)
+    else:
+        low[0] += last
+        high[0] += last
+
+
 cdef bint inside(const Tiling *tiling, const uint8_t *src, const s2dq_axis *loops, int count) noexcept nogil:
     """Whether every piece that the loops read in full lies within the source."""
-    cdef int64_t low = tiling.box.low, high = tiling.box.high, reach
+    cdef int64_t low = tiling.box.low, high = tiling.box.high
     cdef int k
     for k in range(count):
-        reach = (loops[k].extent - 1) * loops[k].src - loops[k].src_back
-        if reach < 0:
-            low += reach
-        else:
-            high += reach
+        widen(&loops[k], &low, &high)
     return tiling.low - src <= low and high <= tiling.high - src
 
 

@@ -129,6 +129,12 @@ def retold(plan, draw):
     return plan._replace(segments=tuple(segments[k] for k in draw.permutation(len(segments))))
 
 
+def ends_of(plan):
+    """Where the source begins and ends, as far as the driver knows: beyond that kernels read nothing."""
+    program = _kernels.Program(np.array(plan.encode(), np.int64))
+    return program.low, program.high
+
+
 class Retelling:
     """What becomes of plans: they stay as they are without a `draw`."""
 
@@ -160,6 +166,7 @@ class Retelling:
         def planned(problem, *, tiles):
             plan = make(problem, tiles=tiles)
             self.last = plan, plan if self.draw is None else self.retold(plan, self.draw)
+            assert ends_of(self.last[0]) == ends_of(self.last[1]), f"what is read of the source\n{self}"
             return self.last[1]
 
         return planned
