@@ -689,8 +689,25 @@ def test_tensors_whose_arrays_were_changed_in_place_are_refused(change, axis, ca
     q = QuantizedTensor(np.arange(32, dtype=np.int8).reshape(1, 4, 4, 2), *parameters, axis=axis)
     CHANGES[change](q)
     run, argument = CALLS_OF_TENSORS[call]
-    with pytest.raises(ValueError, match=rf"^{call}: {argument} is no quantized tensor any more"):
+    with pytest.raises(ValueError, match=rf"^{call}: {argument} is no quantized tensor any more") as raised:
         run(q)
+    assert str(raised.value).count(f", axis {axis} (") == (axis is not None)
+
+
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize(("shape", "axis", "fits"), [
+    ((1, 2, 6, 1, 4), 1, True), ((1, 2, 6, 1, 4), 2, False), ((1, 3, 4, 4), 1, False), ((1, 3, 2, 2, 4), 1, False),
+])  # fmt: skip
+def test_lanes_have_parameters_along_the_words_of_packed_tensors(shape, axis, fits):
+    """... one for each; a tensor whose shape was changed in place has none of these that do not fit it."""
+    values = np.arange(prod(shape), dtype=np.int8)
+    q = QuantizedTensor(values.reshape((1, 8, -1) if axis == 1 else (1, -1, 8)), np.linspace(1, 2, 8), 0, axis=axis)
+    q.values.shape = shape
+    if fits:
+        assert s2dq.dequantize(q).shape == shape
+        return
+    with pytest.raises(ValueError, match=f"is no quantized tensor any more.*, axis {axis} "):
+        s2dq.dequantize(q)
 
 
 def test_a_tensor_that_nobody_made_is_refused():
