@@ -132,13 +132,16 @@ def _serve(connection: Pipe, function: Callable[[Any], Any]) -> None:
         signal.signal(signal.SIGTERM, _interrupt)
         if hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # see _interrupts_held
-        while True:
-            job = connection.recv()
-            try:
-                outcome = function(job)
-            except Exception as error:
-                outcome = _told(error)
-            connection.send(outcome)
+        try:
+            while True:
+                job = connection.recv()
+                try:
+                    outcome = function(job)
+                except Exception as error:
+                    outcome = _told(error)
+                connection.send(outcome)
+        finally:  # a worker that ends has nothing left to interrupt
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _end_with_parent() -> None:
@@ -149,6 +152,7 @@ def _end_with_parent() -> None:
 
 
 def _interrupt(number: int, frame: Any) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # once: a group's signal and the parent's may both come
     raise KeyboardInterrupt
 
 
