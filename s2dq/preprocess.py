@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from struct import pack
-from typing import Any, NamedTuple, NoReturn, SupportsIndex, cast
+from typing import Any, NamedTuple, NoReturn, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 
@@ -36,6 +36,9 @@ class Geometry(NamedTuple):
     left: int
 
 
+Programmed: TypeAlias = tuple[_kernels.Program, bytes, _kernels.Lookups]  # with fill values between
+
+
 class _Prepared:
     """What Preprocessor and Postprocessor have in common: keywords, checked once, that never change."""
 
@@ -59,6 +62,27 @@ class _Prepared:
     size: tuple[int, ...] | None
     pad_value: int | tuple[int, ...]
     num_threads: int | None
+
+    def _programmed(self, call: Call[DepthProblem]) -> Programmed:
+        """What runs a checked call."""
+        raise NotImplementedError
+
+    def _mapped(self, call: Call[DepthProblem], fill: bytes) -> Programmed:
+        """... where bytes go through tables."""
+        program = program_of(call.problem._replace(lookup=self._lookup.kind))
+        return program, fill, _kernels.Lookups(program, fill, *self._lookup)
+
+    def _made(self, argument: str, call: Call[DepthProblem], out: Any) -> Checked:
+        """Run a checked call; or prepare it, where `out` says that it is not to be made."""
+        try:
+            program, fill, lookups = self._programmed(call)
+            if out is UNMADE:
+                prepared = _kernels.PreparedCall(call.x, call.out, program, fill, lookups, call.num_threads)
+                return prepared, None, None, None, b"", None
+            _kernels.run(program, call.x, call.out, fill, lookups, call.num_threads)
+        except MemoryError as error:
+            raise no_memory(self._name, argument, call.x) from error
+        return call.result, call.x, call.out, program, fill, lookups
 
     def _settle(self, check: Callable[..., FrameSettings], *keywords: Any) -> FrameSettings:
         """Check the keywords, and show them as attributes of the same names, in canonical form."""
@@ -268,18 +292,14 @@ class Preprocessor(_Prepared):
 
     def _first(self, frames: Any, out: Any, num_threads: Any, arguments: tuple[Any, ...]) -> Checked:
         """A call unlike the last ones."""
-        call = frame_call("Preprocessor", self._settings, frames, out)
-        try:
-            fill = _kernels.rounding_to_nearest(_fill, self._settings, self._tables, call.x.dtype)
-            if call.problem.staged:
-                program = program_of(call.problem)
-                lookups = _kernels.rounding_to_nearest(self._staged, program, fill, call.x.dtype)
-            else:
-                program = program_of(call.problem._replace(lookup=self._lookup.kind))
-                lookups = _kernels.Lookups(program, fill, *self._lookup)
-            return _made(call, out, program, fill, lookups)
-        except MemoryError as error:
-            raise no_memory("Preprocessor", "frames", call.x) from error
+        return self._made("frames", frame_call("Preprocessor", self._settings, frames, out), out)
+
+    def _programmed(self, call: Call[DepthProblem]) -> Programmed:
+        fill = _kernels.rounding_to_nearest(_fill, self._settings, self._tables, call.x.dtype)
+        if not call.problem.staged:
+            return self._mapped(call, fill)
+        program = program_of(call.problem)
+        return program, fill, _kernels.rounding_to_nearest(self._staged, program, fill, call.x.dtype)
 
     def _staged(self, program: _kernels.Program, fill: bytes, source: np.dtype[Any]) -> _kernels.Lookups:
         """How elements of `source` become those of the result."""
@@ -349,17 +369,6 @@ class Preprocessor(_Prepared):
                [6, 7, 8]], dtype=uint8)
         """
         return Postprocessor(**self._keywords())
-
-
-def _made(
-    call: Call[DepthProblem], out: Any, program: _kernels.Program, fill: bytes, lookups: _kernels.Lookups
-) -> Checked:
-    """Run a checked call; or prepare it, where `out` says that it is not to be made."""
-    if out is UNMADE:
-        prepared = _kernels.PreparedCall(call.x, call.out, program, fill, lookups, call.num_threads)
-        return prepared, None, None, None, b"", None
-    _kernels.run(program, call.x, call.out, fill, lookups, call.num_threads)
-    return call.result, call.x, call.out, program, fill, lookups
 
 
 _KEYWORDS = tuple(name for name in inspect.signature(Preprocessor).parameters)
@@ -578,12 +587,10 @@ class Postprocessor(_Prepared):
     def _first(self, tensor: Any, out: Any, num_threads: Any, arguments: tuple[Any, ...]) -> Checked:
         """A call unlike the last ones."""
         call = post_call("Postprocessor", self._settings, QuantizedTensor, tensor, out, *arguments)
-        try:
-            program = program_of(call.problem._replace(lookup=self._lookup.kind))
-            lookups = _kernels.Lookups(program, _NO_FILL, *self._lookup)
-            return _made(call, out, program, _NO_FILL, lookups)
-        except MemoryError as error:
-            raise no_memory("Postprocessor", "tensor", call.x) from error
+        return self._made("tensor", call, out)
+
+    def _programmed(self, call: Call[DepthProblem]) -> Programmed:
+        return self._mapped(call, _NO_FILL)
 
 
 _NO_FILL = bytes(2) + SLACK  # frames have neither spare lanes nor padding
