@@ -52,6 +52,10 @@
 #define S2DQ_AVX2_FAR (1 << 19) /* a call that moves as much as this finds its arrays outside of the near caches */
 #define S2DQ_AVX2_AHEAD 1024    /* bytes that its fetches run ahead of its loads: the processor's stop with the page */
 
+/* The same for results, ahead of the stores: one that misses the first cache holds up all behind it. */
+#define S2DQ_AVX2_SPLIT_AHEAD 256 /* of each stream */
+#define S2DQ_AVX2_MERGE_AHEAD 512
+
 /* Asks for a line that will be read, or written. The address may be anywhere. */
 S2DQ_AVX2_INLINE void s2dq_avx2_fetch(const uint8_t *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 S2DQ_AVX2_INLINE void s2dq_avx2_own(uint8_t *p) { __builtin_prefetch(p, 1, 3); }
@@ -339,6 +343,8 @@ S2DQ_AVX2_INLINE void s2dq_avx2_merge_step(uint8_t *dst, const uint8_t *src, con
             s2dq_avx2_store(dst + 16 * k, v[k], (int)s2dq_min(streams * bytes - 16 * k, 16));
         return;
     }
+    S2DQ_UNROLL
+    for (int k = 0; k < streams * 32; k += S2DQ_LINE) s2dq_avx2_fetch(dst + k + S2DQ_AVX2_MERGE_AHEAD);
     /* The low lanes are the first half of the result, the high lanes the second; of an odd number the last of the first
      * half shares a vector with the first of the second. Stores one behind the other are quicker. */
     const int odd = streams % 2;
@@ -389,7 +395,10 @@ S2DQ_AVX2_INLINE void s2dq_avx2_split_step(uint8_t *dst, const uint8_t *src, con
     s2dq_avx2_deinterleave(v, streams, w);
     /* Backwards: streams that nobody wants have the place of the first one, which comes last. */
     S2DQ_UNROLL
-    for (int k = streams - 1; k >= 0; k--) s2dq_avx2_store(dst + offset[k], v[k], bytes);
+    for (int k = streams - 1; k >= 0; k--) {
+        s2dq_avx2_fetch(dst + offset[k] + S2DQ_AVX2_SPLIT_AHEAD);
+        s2dq_avx2_store(dst + offset[k], v[k], bytes);
+    }
 }
 
 /* 16 bytes of each of three streams, of two rows at once: one in each lane. `next` is from a row of the streams to the

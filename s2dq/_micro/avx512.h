@@ -16,6 +16,8 @@
 #define S2DQ_512_LONG 4096   /* bytes of a run from which memcpy knows better */
 #define S2DQ_512_ALIGNED 512 /* and from which it is worth to begin with a part of a line */
 
+#define S2DQ_512_RESULT_AHEAD 512 /* bytes of a result, between its stores and the lines that are asked for */
+
 #define S2DQ_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi,bmi2")))
 #define S2DQ_512_INLINE static inline __attribute__((always_inline)) S2DQ_512
 
@@ -223,7 +225,7 @@ S2DQ_512_INLINE void s2dq_512_read(__m512i *in, const uint8_t *src, const int64_
 
 S2DQ_512_INLINE void s2dq_512_fetch(const uint8_t *src, const int64_t *at, int inputs, int loads)
 {
-#pragma GCC unroll 4
+#pragma GCC unroll 16
     for (int k = 0; k < inputs * loads; k += loads) _mm_prefetch((const char *)(src + at[k]), _MM_HINT_T0);
 }
 
@@ -242,6 +244,11 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     s2dq_512_read_constants(&with, tile, filling, outputs, way, mapped);
     s2dq_ahead ahead = {.turns = 0};
     if (far) ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
+    /* Lines of the result are asked for ahead, but where whole ones go past the caches, or one run is stored. */
+    const bool asks = kind != S2DQ_TILE_STREAMED && outputs * stores > 1;
+    s2dq_ahead results = {.turns = 0};
+    int64_t ask = 0, ask_around = 0;
+    if (asks) results = s2dq_result_ahead(loops, S2DQ_512_RESULT_AHEAD, S2DQ_512_RESULT_AHEAD);
     /* From the end of a turn to the start of the next one. */
     const int64_t src_middle = loops[1].src - loops[2].extent * loops[2].src + loops[2].src_back;
     const int64_t dst_middle = loops[1].dst - loops[2].extent * loops[2].dst + loops[2].dst_back;
@@ -263,8 +270,16 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         const int state = s2dq_ahead_state(&ahead, 0, 0);
         fetch = ahead.fetch[state], around = ahead.around[state];
     }
+    if (asks) {
+        const int state = s2dq_ahead_state(&results, 0, 0);
+        ask = results.fetch[state], ask_around = results.around[state];
+    }
     for (;;) {
         __m512i in[S2DQ_REGISTERS];
+        if (asks) {
+            if (left <= results.turns) ask = ask_around;
+            s2dq_512_fetch(d + ask, dst_at, outputs * stores, 1);
+        }
         if (loads <= 2 && far) {
             if (left <= ahead.turns) fetch = around;
             s2dq_512_fetch(s + fetch, src_at, inputs, loads);
@@ -319,6 +334,10 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         if (far) {
             const int state = s2dq_ahead_state(&ahead, loops[0].extent - i, loops[1].extent - j);
             fetch = ahead.fetch[state], around = ahead.around[state];
+        }
+        if (asks) {
+            const int state = s2dq_ahead_state(&results, loops[0].extent - i, loops[1].extent - j);
+            ask = results.fetch[state], ask_around = results.around[state];
         }
     }
 }
@@ -779,11 +798,18 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         table[l][1] = _mm512_loadu_si512(net->table[l][1]);
     }
     const s2dq_ahead ahead = s2dq_tile_ahead(loops, S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES);
+    /* Lines of the result are, but where those of the source come from so many places of one set that they would go. */
+    const s2dq_ahead results = s2dq_result_ahead(loops, 1, 1);
+    int paged = 0;
+    for (int bit = 0; bit < 4; bit++) paged += src_step[bit] && src_step[bit] % 4096 == 0;
+    const bool asks = paged < 3;
     for (int64_t i = 0; i < loops[0].extent; i++) {
         for (int64_t j = 0; j < loops[1].extent; j++) {
             const uint8_t *s = src;
             uint8_t *d = dst;
             int64_t fetch = 0, around = 0;
+            const int asked = s2dq_ahead_state(&results, i, j);
+            int64_t ask = results.fetch[asked];
             s2dq_tile_turn(loops, i, j, &s, &d);
             if (far) {
                 const int state = s2dq_ahead_state(&ahead, i, j);
@@ -791,6 +817,14 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
             }
             for (int64_t left = loops[2].extent; left > 0; left--) {
                 __m512i r[S2DQ_NET_REGISTERS];
+                if (left <= results.turns) ask = results.around[asked];
+#pragma GCC unroll 16
+                for (int k = 0; asks && k < S2DQ_NET_REGISTERS; k++) {
+#pragma GCC unroll 4
+                    for (int piece = 0; piece < stores; piece++)
+                        _mm_prefetch((const char *)(d + ask + dst_at[piece] + s2dq_512_place(dst_step, k)),
+                                     _MM_HINT_T0);
+                }
                 if (far) {
                     if (left <= ahead.turns) fetch = around;
 #pragma GCC unroll 16

@@ -290,11 +290,11 @@ typedef struct {
     int64_t fetch[3], around[3];
 } s2dq_ahead;
 
-/* Some turns of the innermost loop, or of the first one around it that is long enough; not so far that lines are gone
- * again when they are needed. */
-static inline s2dq_ahead s2dq_tile_ahead(const s2dq_axis *loops, int64_t turn_bytes)
+/* Some turns of the innermost loop, or of the first one around it that is long enough: `far` bytes of the source, in at
+ * most so many turns. */
+static inline s2dq_ahead s2dq_ahead_by(const s2dq_axis *loops, int64_t far, int64_t most)
 {
-    const int64_t far = 3072, most = 12288 / turn_bytes, step = s2dq_magnitude(loops[2].src);
+    const int64_t step = s2dq_magnitude(loops[2].src);
     int64_t turns = step == 0 ? 0 : step < far ? far / step : 1;
     int loop = 2;
     turns = s2dq_min(turns, most);
@@ -318,6 +318,21 @@ static inline s2dq_ahead s2dq_tile_ahead(const s2dq_axis *loops, int64_t turn_by
         }
     }
     return ahead;
+}
+
+/* Not so far that lines are gone again when they are needed. */
+static inline s2dq_ahead s2dq_tile_ahead(const s2dq_axis *loops, int64_t turn_bytes)
+{
+    return s2dq_ahead_by(loops, 3072, 12288 / turn_bytes);
+}
+
+/* The same along the result. A store that misses the first cache holds up all behind it, and one of a part of a line
+ * does so once for each part: lines that are there in time make such stores as quick as a copy's. */
+static inline s2dq_ahead s2dq_result_ahead(const s2dq_axis *loops, int64_t far, int64_t most)
+{
+    s2dq_axis results[S2DQ_TILE_LOOPS] = {{0}};
+    for (int k = 0; k < S2DQ_TILE_LOOPS; k++) results[k].extent = loops[k].extent, results[k].src = loops[k].dst;
+    return s2dq_ahead_by(results, far, most);
 }
 
 /* The state in turn i of the outermost loop and j of the middle one. */
