@@ -55,12 +55,15 @@ static __attribute__((noinline)) void note_load(const void *place, uint64_t size
     loaded += at ^ at >> 32;
 }
 
-/* Addresses beside the arrays too: where fetches go, nothing has to be. */
+/* Addresses beside the arrays too: where fetches go, nothing has to be. Those beside a scratch are elsewhere in every
+ * run. */
 static __attribute__((noinline)) void note_fetch(const void *place)
 {
-    const uint8_t *from = (const uint8_t *)place;
-    const int k = from < traced[0].start - 4096 || from >= traced[0].end + 4096;
-    stored = (stored ^ (uint64_t)(from - traced[k].start) << 1 ^ (uint64_t)k) * 0xD6E8FEB86659FD93ULL;
+    const intptr_t from = (intptr_t)place, start = (intptr_t)traced[0].start, beside = 1 << 24;
+    const int k = from < start - 4096 || from >= (intptr_t)traced[0].end + 4096;
+    const intptr_t at = from - (intptr_t)traced[k].start;
+    if (at < -beside || at >= beside) return;
+    stored = (stored ^ (uint64_t)at << 1 ^ (uint64_t)k) * 0xD6E8FEB86659FD93ULL;
     stored ^= stored >> 31;
 }
 
