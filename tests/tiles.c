@@ -679,11 +679,13 @@ static extent over_loops(extent reach, int64_t (*at)(int, int64_t))
 /* Whether the program just drawn gives what the plain executor gives, and no byte more. */
 static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kind kind)
 {
-    extent in = reach_of(asked.src, kind == EDGE ? asked.src_mask : NULL, asked.inputs, asked.loads);
-    extent out = reach_of(asked.dst, asked.dst_mask, asked.outputs, asked.stores);
+    extent in, out;
     if (kind == NETWORK) {
         in = reach_of(network.src, NULL, S2DQ_NET_REGISTERS, network.loads);
         out = reach_of(network.dst, NULL, S2DQ_NET_REGISTERS, network.stores);
+    } else {
+        in = reach_of(asked.src, kind == EDGE ? asked.src_mask : NULL, asked.inputs, asked.loads);
+        out = reach_of(asked.dst, asked.dst_mask, asked.outputs, asked.stores);
     }
     if (kind != EDGE) in = over_loops(in, src_at), out = over_loops(out, dst_at);
     if (in.high - in.low > ARENA || out.high - out.low > ARENA) {
