@@ -83,10 +83,7 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
             const uint8_t *s = row_src;
             uint8_t *d = row_dst;
             int64_t fetch = 0, around = 0, left = loops[2].extent;
-            if (far) {
-                const int state = s2dq_ahead_state(&ahead, loops[0].extent - i, loops[1].extent - j);
-                fetch = ahead.fetch[state], around = ahead.around[state];
-            }
+            if (far) s2dq_ahead_at(&ahead, loops[0].extent - i, loops[1].extent - j, &fetch, &around);
             /* From there on the loop goes on without a gap. */
             bool begins = left > single && s2dq_512_begin_lines(&ends, d, dst_at, registers, pieces, stores);
             for (; left > single; left -= stores) {

@@ -328,17 +328,20 @@ static inline s2dq_ahead s2dq_tile_ahead(const s2dq_axis *loops, int64_t turn_by
 
 /* The same along the result. A store that misses the first cache holds up all behind it, and one of a part of a line
  * does so once for each part: lines that are there in time make such stores as quick as a copy's. */
-static inline s2dq_ahead s2dq_result_ahead(const s2dq_axis *loops, int64_t far, int64_t most)
+static inline s2dq_ahead s2dq_result_ahead(const s2dq_axis *loops, int64_t far)
 {
     s2dq_axis results[S2DQ_TILE_LOOPS] = {{0}};
     for (int k = 0; k < S2DQ_TILE_LOOPS; k++) results[k].extent = loops[k].extent, results[k].src = loops[k].dst;
-    return s2dq_ahead_by(results, far, most);
+    return s2dq_ahead_by(results, far, far);
 }
 
-/* The state in turn i of the outermost loop and j of the middle one. */
-static inline int s2dq_ahead_state(const s2dq_ahead *ahead, int64_t i, int64_t j)
+/* OUT: how far ahead lines are asked for in turn i of the outermost loop and j of the middle one, and in the last turns
+ * of the innermost loop there. */
+static inline void s2dq_ahead_at(const s2dq_ahead *ahead, int64_t i, int64_t j, int64_t *fetch, int64_t *around)
 {
-    return i < ahead->outer_end && j < ahead->middle_end ? 0 : i < ahead->last ? 1 : 2;
+    const int state = i < ahead->outer_end && j < ahead->middle_end ? 0 : i < ahead->last ? 1 : 2;
+    *fetch = ahead->fetch[state];
+    *around = ahead->around[state];
 }
 
 #endif
