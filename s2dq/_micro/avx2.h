@@ -54,6 +54,7 @@
 
 /* The same for results, ahead of the stores: one that misses the first cache holds up all behind it. */
 #define S2DQ_AVX2_SPLIT_AHEAD 256 /* of each stream */
+#define S2DQ_AVX2_WORDS_AHEAD 512 /* of each stream of words that runs of pixels are split to */
 #define S2DQ_AVX2_MERGE_AHEAD 512
 
 /* Asks for a line that will be read, or written. The address may be anywhere. */
@@ -653,6 +654,8 @@ S2DQ_AVX2_INLINE void s2dq_avx2_split_12(uint8_t *dst, const uint8_t *src, int64
     const __m256i a = _mm256_blend_epi32(x, y, 0x70), d = _mm256_blend_epi32(y, z, 0xE0);
     const __m256i b = _mm256_blend_epi32(_mm256_blend_epi32(x, y, 0x80), z, 0x03);
     const __m256i c = _mm256_blend_epi32(_mm256_blend_epi32(x, y, 0x01), z, 0x1C);
+    S2DQ_UNROLL
+    for (int k = 0; k < 4; k++) s2dq_avx2_fetch(dst + k * stream + S2DQ_AVX2_SPLIT_AHEAD);
     s2dq_avx2_store_24(dst, S2DQ_WORDS(a, 0, 1, 2, 4, 5, 6, S2DQ_NO, S2DQ_NO), last);
     s2dq_avx2_store_24(dst + stream, S2DQ_WORDS(b, 3, 4, 5, 7, 0, 1, S2DQ_NO, S2DQ_NO), last);
     s2dq_avx2_store_24(dst + 2 * stream, S2DQ_WORDS(c, 6, 7, 0, 2, 3, 4, S2DQ_NO, S2DQ_NO), last);
@@ -765,6 +768,7 @@ S2DQ_AVX2_INLINE void s2dq_avx2_runs_step(uint8_t *dst, const uint8_t *src, cons
     for (int i = 0; i < 2 * results; i++) {
         const int k = i % results;
         uint8_t *const p = dst + (merge ? k * job->run : job->stream[k]);
+        if (i == k && !merge) s2dq_avx2_fetch(p + S2DQ_AVX2_WORDS_AHEAD);
         if (i == k) s2dq_avx2_store_run(p, _mm256_castsi256_si128(v[k]), merge ? run : words);
         else s2dq_avx2_store_run(p + (merge ? job->runs_on : job->on), _mm256_extracti128_si256(v[k], 1),
                                  merge ? run : words);
