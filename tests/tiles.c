@@ -567,9 +567,9 @@ static void draw_transpose(void)
     int64_t src_step[BITS], dst_step[BITS];
     const int width = 1 << granule, bytes = 1 << run, line = bytes < S2DQ_LINE ? bytes : S2DQ_LINE, alike = !one_in(4);
     const int64_t step = between(-60, 60);
-    const int one = one_in(2);
+    const int one = one_in(2), paged = !one && one_in(3); /* rows of pages: kernels look whether they share a set */
     for (int k = 0; k < rows; k++) {
-        src_step[load + k] = one ? step * (1 << k) : between(-3000, 3000);
+        src_step[load + k] = one ? step * (1 << k) : paged ? 4096 * between(-1, 1) : between(-3000, 3000);
         dst_step[load + k] = (int64_t)width << k;
     }
     const int along = (int)between(0, S2DQ_TILE_LOOPS - 1);

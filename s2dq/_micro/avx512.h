@@ -786,11 +786,16 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         table[l][1] = _mm512_loadu_si512(net->table[l][1]);
     }
     const s2dq_ahead ahead = s2dq_tile_ahead(loops, S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES);
-    /* Lines of the result are asked for ahead, but where those of the source share a set and would have to leave it. */
+    /* Lines of the result are asked for ahead, but where those of the source share a set and would have to leave it for
+     * a result whose pieces are side by side, or every other one: for that the processor's own guess is good enough. */
     const s2dq_ahead results = s2dq_result_ahead(loops, 1);
+    int64_t nearest = INT64_MAX;
     int paged = 0;
-    for (int bit = 0; bit < 4; bit++) paged += src_step[bit] && src_step[bit] % 4096 == 0;
-    const bool asks = paged < 3;
+    for (int bit = 0; bit < 4; bit++) {
+        paged += src_step[bit] && src_step[bit] % 4096 == 0;
+        nearest = s2dq_min(nearest, s2dq_magnitude(dst_step[bit]));
+    }
+    const bool asks = paged < 3 || nearest > 2 * S2DQ_LINE;
     for (int64_t i = 0; i < loops[0].extent; i++) {
         for (int64_t j = 0; j < loops[1].extent; j++) {
             const uint8_t *s = src;
