@@ -45,6 +45,7 @@
 #define S2DQ_AVX2_LOADED(value) (void)0
 #endif
 
+#define S2DQ_AVX2_ALIGNED 128 /* bytes of a granule beyond which it is stored at whole vectors' addresses */
 #define S2DQ_AVX2_RUN 2048   /* bytes of a granule from which its loop is worth a call */
 #define S2DQ_AVX2_LONG 16384 /* and from which memcpy knows better */
 #define S2DQ_AVX2_NEAR 4096 /* bytes between two granules that cannot have an unmapped page between them */
@@ -1225,11 +1226,12 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_tiles(uint8_t *dst, const uint8_t *src, s2dq
     const int64_t high = row_bytes / w, wide = column_bytes / w, block = 64 / w;
     const bool across = lines == S2DQ_AVX2_SOURCE;
     const int64_t outer = across ? rows.extent : columns.extent, inner = across ? columns.extent : rows.extent;
-    const int64_t first = across                      ? s2dq_avx2_head(src, w, wide)
-                          : lines == S2DQ_AVX2_RESULT ? s2dq_avx2_head(dst, w, high)
-                                                      : block;
-    for (int64_t o = 0; o < outer; o += block) {
-        const int64_t o_end = s2dq_min(outer, o + block);
+    /* Behind the first block long columns are stored in whole lines, where all begin alike. */
+    const bool alike = columns.dst % S2DQ_LINE == 0 && rows.extent >= 4 * block;
+    const int64_t down = alike || lines == S2DQ_AVX2_RESULT ? s2dq_avx2_head(dst, w, high) : block;
+    const int64_t first = across ? s2dq_avx2_head(src, w, wide) : down, first_o = across ? down : block;
+    for (int64_t o = 0, o_end; o < outer; o = o_end) {
+        o_end = s2dq_min(outer, o ? o + block : first_o);
         for (int64_t n = 0, n_end; n < inner; n = n_end) {
             n_end = s2dq_min(inner, n ? n + block : first);
             const bool on = n_end < inner; /* to the next block */
@@ -1467,7 +1469,12 @@ S2DQ_AVX2_INLINE void s2dq_avx2_granule(uint8_t *dst, const uint8_t *src, int64_
             s2dq_avx2_copy_run(dst, src, width);
     } else if (width >= 32) {
         const __m256i last = s2dq_avx2_load(src + width - 32, 32);
-        for (int64_t i = 0; i < width - 32; i += 32) s2dq_avx2_store(dst + i, s2dq_avx2_load(src + i, 32), 32);
+        int64_t i = 0;
+        if (width > S2DQ_AVX2_ALIGNED) { /* a store across two lines takes twice as long */
+            s2dq_avx2_store(dst, s2dq_avx2_load(src, 32), 32);
+            i = 32 - (int64_t)((uintptr_t)dst % 32);
+        }
+        for (; i < width - 32; i += 32) s2dq_avx2_store(dst + i, s2dq_avx2_load(src + i, 32), 32);
         s2dq_avx2_store(dst + width - 32, last, 32);
     } else if (width >= 16) {
         const __m256i last = s2dq_avx2_load(src + width - 16, 16);
@@ -1527,7 +1534,7 @@ static int64_t s2dq_avx2_piece(int64_t left, int64_t size, int64_t least)
 S2DQ_AVX2 static void s2dq_avx2_staged(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns, int64_t w,
                                        bool out)
 {
-    uint8_t scratch[(S2DQ_AVX2_ACROSS + 32) * S2DQ_AVX2_PITCH];
+    _Alignas(S2DQ_LINE) uint8_t scratch[(S2DQ_AVX2_ACROSS + 32) * S2DQ_AVX2_PITCH];
     const s2dq_axis along = out ? rows : columns, across = out ? columns : rows;
     const uintptr_t start = out ? (uintptr_t)dst : (uintptr_t)src;
     const int64_t head = S2DQ_AVX2_STAGE - (int64_t)(start % S2DQ_LINE) / w * w;
@@ -2229,7 +2236,7 @@ static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bo
  * merge   the result has  .. j i,  and the source  .. j  with i elsewhere: i goes first to the inside */
 static bool s2dq_avx2_try_halfway(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
-    uint8_t scratch[S2DQ_AVX2_HALFWAY];
+    _Alignas(S2DQ_LINE) uint8_t scratch[S2DQ_AVX2_HALFWAY];
     const int64_t w = whole->width;
     s2dq_axis first[S2DQ_BOX_AXES], second[S2DQ_BOX_AXES];
     s2dq_box box, part;
