@@ -121,6 +121,25 @@ def test_planted_mutants_are_noticed(tmp_path, request):
         assert bench.fails(planted, dict.fromkeys(tests, 120)) == "failed", f"{planted.name}\n{bench.said}"
 
 
+@pytest.mark.skipif(SANITIZED, reason="limits the address space")
+def test_tests_are_chosen_by_the_lines_that_they_run(tmp_path, request):
+    pytest.importorskip("coverage")
+    mutants = module()
+    bench = mutants.Bench(tmp_path / "0")
+    request.addfinalizer(bench.close)
+    file, before, after, (test,) = PLANTED[0]
+    text = mutants.text_of(file)
+    start = text.index(before)
+    planted = mutants.Mutant(file, text.count("\n", 0, start) + 1, start, before, after)
+    found = bench.learn(test, [file])
+    here, elsewhere = found[file, planted.line], set().union(*found.values()) - found[file, planted.line] - {""}
+    assert here and elsewhere and "" not in here, bench.said
+    like = mutants.Bench(tmp_path / "1", bench)
+    request.addfinalizer(like.close)
+    assert like.fails(planted, {test: 120}, {test: sorted(here)}) == "failed", like.said
+    assert not like.fails(planted, {test: 120}, {test: sorted(elsewhere)}), like.said
+
+
 # ------------------------------------------------------------------------------------------------ of the kernels
 
 

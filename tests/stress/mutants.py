@@ -1,10 +1,10 @@
 """Break the Python layer a little, many times over, and see whether a test notices: python tests/stress/mutants.py
 
-Needs s2dq installed with what its tests need (`pip install -e ".[test]"`). A mutant changes one expression or statement
-of one file: an operator, a constant, a condition, an argument, a line that is left out. Each is written into a copy of
-the package under a temporary directory and the tests of its file are run there until the first fails; a run that takes
-too long counts as noticed. About a second for a mutant that is noticed, as long as all tests of its file for another:
-some 3,700 of `_plan.py` and `_validate.py` take two hours of one core.
+Needs s2dq installed with what its tests need, and coverage (`pip install -e ".[test,mutants]"`). A mutant changes one
+expression or statement of one file: an operator, a constant, a condition, an argument, a line that is left out. Each is
+written into a copy of the package under a temporary directory and the tests of its file are run there until the first
+fails, but for tests that do not run the changed lines, nor start a process that may: a run of all of them under
+coverage tells. A run that takes too long counts as noticed.
 
     python tests/stress/mutants.py --files s2dq/_plan.py s2dq/_validate.py --jobs 2 --resume mutants.json
     python tests/stress/mutants.py --sample 100 --resume mutants.json
@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -53,6 +53,8 @@ TESTS = {
     "s2dq/preprocess.py": ["preprocess", "postprocess"],
     "s2dq/quantized.py": ["quantized"],
 }
+# Of files whose tests look at what a child said that the first of them started, all tests are run.
+WHOLE = {"bad_input"}
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -228,13 +230,17 @@ class Bench:
     The process has imported what tests import besides the package, and forks for every run.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, like=None):
+        """`like` is another one, whose compiled files serve as well."""
         self.folder = Path(folder)
-        ignore = shutil.ignore_patterns("__pycache__")
-        libraries = PACKAGE.parent.glob("s2dq.libs")  # that a wheel brings along
-        for path in (PACKAGE, *libraries, ROOT / "tests"):
-            shutil.copytree(path, self.folder / path.name, ignore=ignore)
-        shutil.copy(ROOT / "pyproject.toml", self.folder)
+        if like:
+            shutil.copytree(like.folder, self.folder)
+        else:
+            ignore = shutil.ignore_patterns("__pycache__")
+            libraries = PACKAGE.parent.glob("s2dq.libs")  # that a wheel brings along
+            for path in (PACKAGE, *libraries, ROOT / "tests"):
+                shutil.copytree(path, self.folder / path.name, ignore=ignore)
+            shutil.copy(ROOT / "pyproject.toml", self.folder)
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "CI": "true"}
         environment.pop("S2DQ_TEST_REPORT", None)  # tests of a broken package count nowhere
         command = [sys.executable, "-P", str(Path(__file__).resolve()), "--serve"]
@@ -250,10 +256,23 @@ class Bench:
     def said(self):
         return (self.folder / "said").read_text()
 
-    def fails(self, mutant, limits):
+    def learn(self, test, files):
+        """The tests of a file that run each line of `files`: by file and line, a set of their names, "" for what is run
+        before the first; under None, those that start processes. None if one fails."""
+        self.server.stdin.write(json.dumps([test, 3600, True, files, None]) + "\n")
+        self.server.stdin.flush()
+        if json.loads(self.server.stdout.readline()):
+            return None
+        found = defaultdict(set)
+        for name, lines in json.loads((self.folder / "learned").read_text()).items():
+            for file, line in lines:
+                found[file and (file, line)].add(name)
+        return found
+
+    def fails(self, mutant, limits, only=None):
         """How tests notice a mutant: "failed", "late", or "" if they do not; `limits` of them in seconds, in order.
 
-        None is no mutant.
+        None is no mutant. Of a test that is in `only`, nothing is run but what that names.
         """
         path = self.folder / mutant.file if mutant else None
         text = path.read_text() if mutant else None
@@ -264,7 +283,8 @@ class Bench:
         try:
             # What is compiled now is of use to the next runs, but not a mutant.
             for test, limit in limits.items():
-                self.server.stdin.write(json.dumps([test, limit, mutant is None]) + "\n")
+                names = only.get(test) if only else None
+                self.server.stdin.write(json.dumps([test, limit, mutant is None, [], names]) + "\n")
                 self.server.stdin.flush()
                 if how := json.loads(self.server.stdout.readline()):
                     return how
@@ -285,7 +305,7 @@ def serve():
     assert "s2dq" not in sys.modules
     answers = os.dup(1)
     for line in sys.stdin:
-        test, limit, compiles = json.loads(line)
+        test, limit, compiles, files, names = json.loads(line)
         child = os.fork()
         if not child:
             os.setsid()
@@ -300,10 +320,84 @@ def serve():
             if not compiles:
                 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
             path = f"tests/test_{test if '::' in test else test + '.py'}"
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore:Module already imported", path])
+            plugins = [Learner(files)] if files else [Chosen(names)] if names is not None else []
+            arguments = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore:Module already imported", path]
+            code = pytest.main(arguments, plugins)
             sys.stdout.flush()
             os._exit(code != 0)
         os.write(answers, (json.dumps(ending(child, limit)) + "\n").encode())
+
+
+class Chosen:
+    """Of the tests that pytest collects, those of these names."""
+
+    def __init__(self, names):
+        self.names = set(names)
+
+    def pytest_collection_modifyitems(self, config, items):
+        items[:] = [item for item in items if item.nodeid in self.names]
+
+
+class Learner:
+    """Writes down which tests run which lines of some files: "learned" has [file, line] of each test by its name, and
+    [null, 0] if it starts processes."""
+
+    def __init__(self, files):
+        import coverage
+
+        self.files = {str(Path(file).resolve()): file for file in files}
+        self.tracer = coverage.Coverage(data_file=None, include=list(self.files), config_file=False)
+        self.running = ""
+        self.starts = set()
+        sys.addaudithook(self.audit)
+        self.tracer.start()
+
+    def audit(self, event, args):
+        if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
+            self.starts.add(self.running)
+
+    def pytest_runtest_logstart(self, nodeid):
+        self.running = nodeid
+        self.tracer.switch_context(nodeid)
+
+    def pytest_sessionfinish(self):
+        self.tracer.stop()
+        found = {name: [(None, 0)] for name in self.starts}
+        data = self.tracer.get_data()
+        for path, file in self.files.items():
+            for line, names in data.contexts_by_lineno(path).items():
+                for name in names:
+                    found.setdefault(name, []).append((file, line))
+        Path("learned").write_text(json.dumps(found))
+
+
+class Learned:
+    """Which tests may notice a mutant, and how long they may take."""
+
+    def __init__(self, bench, chosen, limit):
+        self.limits, self.tests = {}, {}
+        files = sorted({mutant.file for mutant in chosen})
+        for test in dict.fromkeys(test for file in files for test in TESTS[file]):
+            began = time.monotonic()
+            self.tests[test] = None if test in WHOLE else bench.learn(test, files)
+            if self.tests[test] is None and bench.fails(None, {test: 3600}):
+                sys.exit(f"{test} fails before anything is changed\n{bench.said[-3000:]}")
+            self.limits[test] = limit or 30 + 4 * (time.monotonic() - began)
+
+    def of(self, mutant):
+        """Limits by test, and the names to run of those of which not all are."""
+        lines = range(mutant.line, mutant.line + mutant.before.count("\n") + 1)
+        everywhere = any("" in tests.get((mutant.file, line), ()) for tests in self.tests.values() if tests
+                         for line in lines)  # run on import
+        limits, only = {}, {}
+        for test in TESTS[mutant.file]:
+            tests = self.tests[test]
+            if tests is not None and not everywhere:
+                only[test] = sorted(tests[None].union(*(tests[mutant.file, line] for line in lines)))
+                if not only[test]:
+                    continue
+            limits[test] = self.limits[test]
+        return limits, only
 
 
 def ending(child, limit):
@@ -370,15 +464,9 @@ def main():
         return 0
     results = json.loads(args.resume.read_text()) if args.resume and args.resume.exists() else {}
     with tempfile.TemporaryDirectory(prefix="s2dq-mutants.") as folder:
-        benches = [Bench(Path(folder, str(k))) for k in range(args.jobs)]
-        limits = {}
-        for test in dict.fromkeys(test for mutant in chosen for test in TESTS[mutant.file]):
-            for bench in benches:
-                began = time.monotonic()
-                if bench.fails(None, {test: 3600}):
-                    sys.exit(f"{test} fails before anything is changed\n{bench.said[-3000:]}")
-                limits[test] = args.limit or 30 + 4 * (time.monotonic() - began)
-
+        benches = [Bench(Path(folder, "0"))]
+        learned = Learned(benches[0], [m for m in chosen if m.name not in results], args.limit)
+        benches += [Bench(Path(folder, str(k)), benches[0]) for k in range(1, args.jobs)]
         end = time.monotonic() + 60 * args.minutes
 
         def try_one(mutant):
@@ -386,7 +474,7 @@ def main():
             if key in results or time.monotonic() > end:
                 return
             bench = benches.pop()
-            results[key] = bench.fails(mutant, {test: limits[test] for test in TESTS[mutant.file]})
+            results[key] = bench.fails(mutant, *learned.of(mutant))
             benches.append(bench)
             print(f"{results[key] or 'SURVIVED':8} {mutant.line:5} {mutant.name}", flush=True)
             if args.resume:
