@@ -415,6 +415,8 @@ static const box_call by_hand[] = {
     {.width = 4, .count = 2, .axes = {{67, 2048, 4}, {41, 4, 2048}}},
     {.width = 8, .count = 2, .axes = {{19, 4096, 8}, {21, 8, 160}}},
     {.width = 8, .count = 2, .axes = {{19, 200, 8}, {21, 8, 4096}}},
+    /* Three digits of a source that overlaps itself: granules that one of two moves joins, but not the other. */
+    {.width = 2, .count = 5, .axes = {{4, 4, 2}, {9, 0, 8}, {6, 2, 72}, {3, 58, 432}, {2, 2, 1296}}},
     /* Granules that overlap in the source by as much as may be read too much, too few for a pattern. */
     {.width = 12, .count = 2, .axes = {{5, 4, 12}, {3, 100, 130}}},
     /* One behind the other that differ in their lanes alone. */
@@ -449,6 +451,17 @@ static const box_call by_hand[] = {
     {.width = 96, .count = 3, .axes = {{2, 300000, 96}, {1375, 96, 192}, {2, 140000, 270000}}},
     {.width = 128, .count = 2, .axes = {{2, 300000, 128}, {2060, 128, 256}}},
     {.width = 129, .count = 2, .axes = {{2, 300000, 129}, {2060, 129, 258}}},
+    /* Whole vectors that one loop makes dense: it alone, both, the outer one beside others, and backwards. */
+    {.width = 32, .count = 2, .axes = {{7, 100, 32}, {5, 900, 256}}},
+    {.width = 32, .count = 2, .axes = {{8, 3200, 32}, {50, 32, 256}}},
+    {.width = 32, .count = 3, .axes = {{30, 64, 32}, {20, 2000, 960}, {3, 40, 19232}}},
+    {.width = 32, .count = 3, .axes = {{30, 64, 32}, {20, 2000, 960}, {2, 32, 19200}}},
+    {.width = 32, .count = 2, .axes = {{3, -40, 320}, {10, -200, 32}}},
+    {.width = 64, .count = 2, .axes = {{4, 640, 64}, {10, 64, 256}}},
+    {.width = 64, .count = 2, .axes = {{3, 64, 704}, {10, 200, 64}}},
+    {.width = 96, .count = 2, .axes = {{2, 96, 480}, {5, 192, 96}}},
+    {.width = 128, .count = 2, .axes = {{2, 640, 128}, {5, 128, 256}}},
+    {.width = 160, .count = 2, .axes = {{2, 800, 160}, {5, 160, 320}}},
     /* Merged granules, and transposes, that come from far: in one row, in several, in a plane and in planes. */
     {.width = 6, .count = 2, .axes = {{2, 300000, 6}, {44000, 6, 12}}},
     {.width = 6, .count = 3, .axes = {{2, 672, 6}, {112, 6, 12}, {400, 1344, 1344}}},
@@ -554,7 +567,7 @@ static int call_holds(uint8_t *src, uint8_t *dst, const box_call *call, kernel_s
 {
     static uint8_t expected[ARENA];
     const extent in = reach_of(call, 0), out = reach_of(call, 1);
-    const int64_t off = one_in(3) ? between(0, 63) : 0; /* a line */
+    const int64_t off = one_in(3) ? between(0, 63) : one_in(2) ? 16 : 0; /* within a line: NumPy's is 16 */
     if (in.high - in.low > ARENA || out.high - out.low + off > ARENA) return -1;
     uint8_t *x = src + (one_in(2) ? ARENA - in.high : -in.low);
     const int64_t at = one_in(2) ? ARENA - out.high - off : off - out.low;

@@ -152,6 +152,43 @@ def test_source_that_overlaps_itself(call):
     np.testing.assert_array_equal(result, getattr(reference, name)(x, **arguments), strict=True)
 
 
+STEPS = [0, 1, 1, 2, 2, 3, 4, 4, 6, 8, 12, 16, 29, 64, 100]  # elements
+
+
+@pytest.mark.parametrize("operator", ["space_to_depth", "depth_to_space", "space_to_batch_nd", "batch_to_space_nd"])
+def test_any_steps_that_overlap(operator, rng):
+    """Axes that continue each other, or the elements, in places where no array without overlaps has such: kernels of
+    AVX2 once took them for wider elements, and wrote behind the result."""
+    for _ in range(400):
+        dtype = np.dtype(rng.choice(["u1", "u2", "u4", "u8"]))
+        block, planes = int(rng.integers(2, 5)), bool(rng.integers(2))
+        n, height, width, channels = (int(rng.integers(1, most)) for most in (4, 9, 17, 9))
+        arguments = {"block_shape": [block, block], "paddings": [[0, 0], [0, 0]]}
+        if operator == "batch_to_space_nd":
+            n *= block * block
+            arguments["crops"] = arguments.pop("paddings")
+        elif operator == "depth_to_space":
+            channels *= block * block
+        else:
+            height, width = height * block, width * block
+        if "depth" in operator:
+            arguments = {"block_size": block, "data_format": "NCHW" if planes else "NHWC",
+                         "mode": str(rng.choice(["DCR", "CRD"])), "out_format": str(rng.choice(["NHWC", "NCHW"]))}
+        shape = (n, channels, height, width) if planes and "depth" in operator else (n, height, width, channels)
+        steps = [int(rng.choice(STEPS)) for _ in shape]
+        memory = rng.integers(256, size=sum(map(np.multiply, shape, steps)) * dtype.itemsize + 8, dtype="u1")
+        x = np.lib.stride_tricks.as_strided(memory.view(dtype), shape,
+                                            [step * dtype.itemsize for step in steps], writeable=False)
+        x = x[tuple(slice(None, None, int(rng.choice([1, 1, 1, -1]))) for _ in shape)]
+        expected = getattr(reference, operator)(x, **arguments)
+        around = np.full(expected.nbytes + 8192, 0xA5, "u1")
+        out = around[4096:-4096].view(dtype).reshape(expected.shape)
+        getattr(s2dq, operator)(x, **arguments, out=out)
+        case = f"{shape}, steps of {steps} x {dtype}, {arguments}"
+        np.testing.assert_array_equal(out, expected, err_msg=case)
+        assert (around[:4096] == 0xA5).all() and (around[-4096:] == 0xA5).all(), case
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_empty_in_every_position(call):
     name, shape, arguments = CALLS[call]

@@ -2296,7 +2296,8 @@ static bool s2dq_avx2_try_halfway(uint8_t *dst, const uint8_t *src, const s2dq_b
         part.width = w;
         s2dq_simplify(&part, first, count);
         s2dq_avx2_run_by(scratch, src + at.src, &part, false);
-        s2dq_simplify(&part, second, count); /* the first joined no granules */
+        part.width = w; /* the first move may have joined granules, of a source that overlaps itself */
+        s2dq_simplify(&part, second, count);
         s2dq_avx2_run_by(dst + at.dst, scratch, &part, false);
     } while (s2dq_next(&at, &box, 0));
     return true;

@@ -374,10 +374,12 @@ class Learner:
 class Learned:
     """Which tests may notice a mutant, and how long they may take."""
 
-    def __init__(self, bench, chosen, limit):
-        self.limits, self.tests = {}, {}
+    def __init__(self, bench, chosen, limit, most):
+        self.limits, self.tests, self.most = {}, {}, most
         files = sorted({mutant.file for mutant in chosen})
         for test in dict.fromkeys(test for file in files for test in TESTS[file]):
+            if most and test in WHOLE:
+                continue
             began = time.monotonic()
             self.tests[test] = None if test in WHOLE else bench.learn(test, files)
             if self.tests[test] is None and bench.fails(None, {test: 3600}):
@@ -390,11 +392,12 @@ class Learned:
         everywhere = any("" in tests.get((mutant.file, line), ()) for tests in self.tests.values() if tests
                          for line in lines)  # run on import
         limits, only = {}, {}
-        for test in TESTS[mutant.file]:
+        for test in filter(self.limits.__contains__, TESTS[mutant.file]):
             tests = self.tests[test]
             if tests is not None and not everywhere:
-                only[test] = sorted(tests[None].union(*(tests[mutant.file, line] for line in lines)))
-                if not only[test]:
+                names = sorted(tests[None].union(*(tests[mutant.file, line] for line in lines)))
+                only[test] = names[:: -(-len(names) // self.most)] if self.most and names else names
+                if not names:
                     continue
             limits[test] = self.limits[test]
         return limits, only
@@ -444,6 +447,8 @@ def parse_args():
     parser.add_argument("--minutes", type=float, default=1e9, help="start none after so long")
     parser.add_argument("--limit", type=float, metavar="SECONDS",
                         help="of a file of tests; by default what it takes unchanged tells")
+    parser.add_argument("--most", type=int, default=0, metavar="N",
+                        help="a first look, by no more of each file's tests: who survives has to be tried again")
     parser.add_argument("--list", action="store_true", help="print the mutants and end")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -465,7 +470,7 @@ def main():
     results = json.loads(args.resume.read_text()) if args.resume and args.resume.exists() else {}
     with tempfile.TemporaryDirectory(prefix="s2dq-mutants.") as folder:
         benches = [Bench(Path(folder, "0"))]
-        learned = Learned(benches[0], [m for m in chosen if m.name not in results], args.limit)
+        learned = Learned(benches[0], [m for m in chosen if m.name not in results], args.limit, args.most)
         benches += [Bench(Path(folder, str(k)), benches[0]) for k in range(1, args.jobs)]
         end = time.monotonic() + 60 * args.minutes
 
