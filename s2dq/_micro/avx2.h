@@ -12,6 +12,7 @@
  * scattered   the same where several loops make the rows or the columns
  * halfway     two of these after each other, through a scratch
  * listed      small granules in short loops, from a table of where they are
+ * halves      granules of whole vectors that a result in the middle of one has side by side: halves of two at once
  * granules    all else: load and store, one granule after the other
  *
  * Vectors run past the end of a row only where the bytes behind it belong to the box and are written later by the same
@@ -1640,6 +1641,60 @@ S2DQ_AVX2 static void s2dq_avx2_granules_far(uint8_t *dst, const uint8_t *src, s
     }
 }
 
+/* One granule at `dst`, of whole vectors but in the middle of one: its first half is stored with the last one of the
+ * granule `before` it in the result, unless that is NULL; its own last half waits. */
+S2DQ_AVX2_INLINE void s2dq_avx2_halves(uint8_t *dst, const uint8_t *before, const uint8_t *src, int64_t width, bool far)
+{
+    if (far)
+        for (int64_t k = 0; k < width; k += S2DQ_LINE) s2dq_avx2_fetch(src + k + S2DQ_AVX2_AHEAD);
+    if (before) s2dq_avx2_store(dst - 16, s2dq_avx2_load_pair(before + width - 16, src), 32);
+    else s2dq_avx2_store(dst, s2dq_avx2_load(src, 16), 16);
+    for (int64_t k = 16; k < width - 16; k += 32) s2dq_avx2_store(dst + k, s2dq_avx2_load(src + k, 32), 32);
+}
+
+/* Granules of whole vectors that one of the loops makes dense in the result, which begins in the middle of a vector, as
+ * NumPy's arrays do. */
+S2DQ_AVX2_INLINE void s2dq_avx2_run_halved(uint8_t *dst, const uint8_t *src, s2dq_axis outer, s2dq_axis inner,
+                                           int64_t width, bool far)
+{
+    if (inner.dst == width) {
+        const bool joined = outer.dst == width * inner.extent;
+        const uint8_t *before = NULL;
+        for (int64_t i = 0; i < outer.extent; i++) {
+            uint8_t *d = dst + i * outer.dst;
+            const uint8_t *s = src + i * outer.src;
+            for (int64_t j = 0; j < inner.extent; j++, before = s, d += width, s += inner.src)
+                s2dq_avx2_halves(d, before, s, width, far);
+            if (joined && i < outer.extent - 1) continue;
+            s2dq_avx2_store(d - 16, s2dq_avx2_load(before + width - 16, 16), 16);
+            before = NULL;
+        }
+    } else {
+        for (int64_t j = 0; j < inner.extent; j++)
+            s2dq_avx2_halves(dst + j * inner.dst, NULL, src + j * inner.src, width, far);
+        for (int64_t i = 1; i < outer.extent; i++) {
+            uint8_t *d = dst + i * outer.dst;
+            const uint8_t *s = src + i * outer.src;
+            for (int64_t j = 0; j < inner.extent; j++, d += inner.dst, s += inner.src)
+                s2dq_avx2_halves(d, s - outer.src, s, width, far);
+        }
+        uint8_t *end = dst + outer.extent * width - 16;
+        const uint8_t *last = src + (outer.extent - 1) * outer.src + width - 16;
+        for (int64_t j = 0; j < inner.extent; j++)
+            s2dq_avx2_store(end + j * inner.dst, s2dq_avx2_load(last + j * inner.src, 16), 16);
+    }
+}
+
+S2DQ_AVX2 static void s2dq_avx2_halved(uint8_t *dst, const uint8_t *src, s2dq_axis outer, s2dq_axis inner,
+                                       int64_t width, bool far)
+{
+    switch (width) {
+    case 32: s2dq_avx2_run_halved(dst, src, outer, inner, 32, far); return;
+    case 64: s2dq_avx2_run_halved(dst, src, outer, inner, 64, far); return;
+    default: s2dq_avx2_run_halved(dst, src, outer, inner, width, far); return;
+    }
+}
+
 /* Dense granules of 9 to 32 bytes: whole vectors, whose ends the next granule overwrites. The last granule of each
  * inner loop is moved exactly where `every` says so, else those of the last inner loop are. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_dense(uint8_t *dst, const uint8_t *src, s2dq_axis outer, s2dq_axis inner,
@@ -2217,10 +2272,14 @@ static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *b
     if (s2dq_avx2_try_dense(dst, src, box)) return;
     if (s2dq_avx2_try_listed(dst, src, box)) return;
     const bool far = s2dq_avx2_bytes(box) >= S2DQ_AVX2_FAR && box->width >= 32 && box->width <= 128;
+    const bool whole = box->width % 32 == 0 && box->width <= 128;
     s2dq_start(&at, box, 2);
     do {
         const s2dq_axis outer = s2dq_axis_at(box, 1), inner = s2dq_axis_at(box, 0);
-        if (far) s2dq_avx2_granules_far(dst + at.dst, src + at.src, outer, inner, box->width);
+        const int64_t grows = inner.dst == box->width ? inner.extent : outer.dst == box->width ? outer.extent : 1;
+        if (whole && grows > 1 && (uintptr_t)(dst + at.dst) % 32 == 16 && (inner.dst | outer.dst) % 32 == 0)
+            s2dq_avx2_halved(dst + at.dst, src + at.src, outer, inner, box->width, far);
+        else if (far) s2dq_avx2_granules_far(dst + at.dst, src + at.src, outer, inner, box->width);
         else s2dq_avx2_granules(dst + at.dst, src + at.src, outer, inner, box->width);
     } while (s2dq_next(&at, box, 2));
 }
