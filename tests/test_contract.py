@@ -1054,6 +1054,34 @@ def pads(number):
     return found
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_bytes_are_shown_in_full_up_to_80(kind):
+    for length, shown in ((80, "x" * 80), (81, f"{kind(b'x' * 40)!r}...(81 bytes)")):
+        with pytest.raises(TypeError, match="data_format must be a str, not b") as raised:
+            s2dq.space_to_depth(np.ones((1, 2, 2, 1)), 2, kind(b"x" * length))
+        assert shown in str(raised.value) and str(raised.value).count("x" * 41) == (length == 80)
+
+
+def test_arrays_are_summarized_however_NumPy_prints_them():
+    messages = set()
+    for threshold in (1000, 1001, sys.maxsize):
+        with np.printoptions(threshold=threshold), pytest.raises(TypeError, match="must be a str") as raised:
+            s2dq.space_to_depth(np.ones((1, 2, 2, 1)), 2, np.zeros(1001, np.int8))
+        messages.add(str(raised.value))
+    assert len(messages) == 1
+
+
+def test_results_beyond_all_sizes_by_an_extent_behind_the_largest():
+    with pytest.raises(ValueError, match=r"would be larger than 2\*\*63 - 1 bytes"):
+        s2dq.space_to_batch_nd(np.zeros((1, 1, 2), np.int8), [1], [[0, 2**63 - 2]])
+
+
+def test_numbers_kept_in_float64_are_rounded_to_it():
+    """... not to one that float32 is rounded from once more, as scales are."""
+    for mean in (np.longdouble(1) / 7, np.int64(2**54 + 1)):
+        assert s2dq.Preprocessor(scale=0.5, zero_point=0, mean=mean).mean == float(mean)
+
+
 PADS = {
     "tenth": 0.1, "third": fractions.Fraction(1, 3), "integer": 2**24 + 1, "tiny": 1e-40, "float32": np.float32(1e-40),
     "float64": np.float64(1 + 2**-24 + 2**-50), "long": np.longdouble(1) / 3, "int64": np.int64(2**62 + 2**38 + 1),

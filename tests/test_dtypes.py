@@ -230,6 +230,22 @@ def test_numbers_beyond_all_integers_are_held_by_floats(value):
         s2dq.space_to_batch_nd(np.ones((1, 1), np.float16), [1], [[0, 1]], pad_value=value)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_fractions_beyond_all_floats_are_held_by_none(sign):
+    huge = Fraction(sign * 10**400, 3)
+    with pytest.raises(ValueError, match="pad_value .* cannot be held by dtype float64"):
+        s2dq.space_to_batch_nd(np.ones((1, 1)), [1], [[0, 1]], pad_value=huge)
+    with pytest.raises(ValueError, match="scale must be finite"):
+        s2dq.quantize(np.ones(1), huge, 0)
+
+
+@pytest.mark.parametrize("kind", [bool, np.bool_, int, float, np.int8, np.float16, np.float64, np.longdouble, Fraction])
+def test_booleans_are_padded_by_0_and_1_of_any_type(kind):
+    for value in (0, 1):
+        padded = s2dq.space_to_batch_nd(np.array([[1 - value]], bool), [1], [[0, 1]], pad_value=kind(value))
+        assert padded.tolist() == [[not value, bool(value)]]
+
+
 @pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="no wider float here")
 def test_numbers_beyond_float64_are_held_by_no_narrower_complex_dtype():
     x = np.ones((1, 1), "F").astype(registered("complex32"))

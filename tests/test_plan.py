@@ -11,7 +11,7 @@ from checker import check
 from guarded import SANITIZED, run_child
 from recorded_plans import MEANS, problem_of
 from s2dq import _kernels, _plan, _tiles, operators, reference
-from s2dq._layout import LAYOUTS, DepthProblem, contiguous_steps, deep_digits
+from s2dq._layout import LAYOUTS, DepthProblem, contiguous_steps, deep_digits, loops_of, parts
 from s2dq._plan import Axis, Plan, canonical, cut_deep, digit_atoms, loop_order, split_range
 from s2dq._tiles import positions
 
@@ -810,3 +810,27 @@ def ask_for_large_programs():
 def test_no_memory_for_a_program_is_a_memory_error():
     assert run_child(ask_for_large_programs).splitlines() == [
         "plan table: no memory for the program", "no memory for the lookups"]
+
+
+@pytest.mark.parametrize(("shape", "most", "count"), [
+    ((2, 3, 4), 24, 1), ((2, 3, 4), 23, 2), ((2, 3, 4), 12, 2), ((2, 3, 4), 11, 4), ((2, 3, 4), 8, 4),
+    ((2, 3, 4), 7, 6), ((2, 3, 4), 4, 6), ((2, 3, 4), 3, 12), ((2, 3, 4), 1, 24), ((100,), 7, 15),
+    ((5, 1, 6), 6, 5), ((6, 5, 1), 15, 2), ((), 1, 1), ((4, 0, 2), 3, 0),
+])  # fmt: skip
+def test_parts_of_an_array_between_which_signals_count(shape, most, count):
+    """As few as there can be of whole trailing axes and a range of the one before: every element is in one of them."""
+    times = np.zeros(shape, int)
+    indices = list(parts(shape, most))
+    for index in indices:
+        assert times[index].size <= most
+        times[index] += 1
+    assert (times == 1).all() and len(indices) == count
+
+
+@pytest.mark.parametrize(("shape", "steps", "loops"), [
+    ((2, 3, 4), (12, 4, 1), ((24, 1),)), ((2, 3, 4), (24, 4, 1), ((2, 24), (12, 1))),
+    ((2, 3), (1, 2), ((2, 1), (3, 2))), ((2, 3, 4), (-12, -4, -1), ((24, -1),)), ((2, 1, 4), (4, 99, 1), ((8, 1),)),
+    ((3, 4), (0, 0), ((12, 0),)), ((1, 1), (7, 8), ()), ((), (), ()),
+])  # fmt: skip
+def test_axes_that_continue_each_other_are_one_loop(shape, steps, loops):
+    assert loops_of(shape, steps) == loops

@@ -652,7 +652,9 @@ def test_it_never_changes():
     np.testing.assert_array_equal(q.scale, before)
     fresh = s2dq.quantize(np.ones(3), 0.5, 0)
     assert not fresh.values.flags.writeable
-    assert not s2dq.space_to_depth(q, 2).values.flags.writeable
+    for source in (q, QuantizedTensor(q.values, 0.5, 0)):
+        moved = s2dq.space_to_depth(source, 2)
+        assert not any(array.flags.writeable for array in (moved.values, moved.scale, moved.zero_point))
     assert not s2dq.requantize(q, 0.5, 0).values.flags.writeable
 
 
@@ -664,6 +666,7 @@ CHANGES = {
     "scale.dtype": lambda q: setattr(q.scale, "dtype", np.int32),
     "scale.strides": lambda q: setattr(q.scale, "strides", (0,)),
     "zero_point.shape": lambda q: setattr(q.zero_point, "shape", (1, q.zero_point.size)),
+    "both shapes": lambda q: [setattr(array, "shape", (q.scale.size, 1)) for array in (q.zero_point, q.scale)],
     "zero_point.dtype": lambda q: setattr(q.zero_point, "dtype", np.uint32),
     "zero_point out of range": lambda q: setattr(q.values, "dtype", np.uint8),
 }
