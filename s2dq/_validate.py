@@ -1276,7 +1276,7 @@ def refuse_tensor(name: str, argument: str, kind: type[Any], q: Any) -> NoReturn
 
 
 def _refuse_tensor(door: Door, argument: str, kind: type[Any], q: Any) -> NoReturn:
-    argument = door.caller.argument(argument) or argument
+    argument = str(door.caller.argument(argument))
     try:
         values, scale, zero_point = (np.ndarray.view(array, np.ndarray) for array in (q.values, q.scale, q.zero_point))
     except AttributeError as error:

@@ -230,6 +230,16 @@ def test_numbers_beyond_all_integers_are_held_by_floats(value):
         s2dq.space_to_batch_nd(np.ones((1, 1), np.float16), [1], [[0, 1]], pad_value=value)
 
 
+@pytest.mark.parametrize("other", [
+    "i2", [((b"first", "a"), "i2")], [((("first",), "a"), "i2")], [("a", "i2")],
+], ids=str)  # fmt: skip
+def test_out_of_a_dtype_with_other_titles_or_none(other):
+    titled, other = np.dtype([(("first", "a"), "i2")]), np.dtype(other)
+    for mine, theirs in ((titled, other), (other, titled)):
+        with pytest.raises(TypeError, match="out must have dtype"):
+            s2dq.space_to_depth(np.zeros((1, 2, 2, 1), mine), 2, out=np.zeros((1, 1, 1, 4), theirs))
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_fractions_beyond_all_floats_are_held_by_none(sign):
     huge = Fraction(sign * 10**400, 3)
