@@ -59,6 +59,10 @@ _SPLIT = 0.5
 # Results of so many bytes wait for their lines: a store across two of them waits for both.
 _ACROSS = (1 << 20, 12 << 20)
 
+# Smaller ones that the nearest cache does not hold lose so many cycles with each such store; a run that grows, to that
+# many bytes at least, does not.
+_GROWN, _GROWN_COST, _GROWN_RUN = (1 << 15, 1 << 20), 4.0, 1536
+
 # A tile that stores past the caches may cost so many times as much as the cheapest, for the result costs more than that
 # to fetch; what it reads again for the next part of a line has to be near still.
 _PAST, _NEAR_SWEEP = 1.6, 1 << 17
@@ -540,12 +544,16 @@ def order_loops(loops: list[Loop], tile: Tile | Network) -> list[Loop]:
     return best
 
 
-def cheapest_order(loops: list[Loop], tile: Tile | Network) -> tuple[list[Loop], float]:
-    """The best order of the four innermost loops, and what it costs."""
-    loops = sorted(loops, key=lambda loop: -abs(loop.axis.dst))
+def cheapest_order(
+    loops: list[Loop], tile: Tile | Network, innermost: int | None = None
+) -> tuple[list[Loop], float]:
+    """The best order of the four innermost loops, that of one axis the very last, and what it costs."""
+    loops = sorted(loops, key=lambda loop: (loop.of == innermost, -abs(loop.axis.dst)))
     outer, inner = loops[:-4], loops[-4:]
     best, least = loops, float("inf")
     for order in permutations(inner):
+        if innermost is not None and order[-1].of != innermost:
+            continue
         # Blocks of an axis stay inside of that axis.
         if any(a.of == b.of and a.count < b.count for a, b in combinations(order, 2)):
             continue
@@ -683,7 +691,10 @@ def tile_of(
     tile = build(pairs, shape.load, shape.store, mapped and apart)
     assert tile, "a shape is one that registers suffice for"
     loops = order_loops(loops_of(every, shape.counts), tile)
-    if len(pattern) == 1 and not mapped and stores_across(tile, loops):
+    if len(pattern) == 1 and not mapped and stores_across(tile, loops, _GROWN):
+        if grown := growing_tile(every, shape, tile):
+            return grown
+    if len(pattern) == 1 and not mapped and stores_across(tile, loops, _ACROSS):
         tile = build(pairs, shape.load, 16) or tile
         loops = order_loops(loops_of(every, shape.counts), tile)
     return tile, tuple(loops)
@@ -693,19 +704,8 @@ def tile_past(axes: tuple[Axis, ...], width: int, sweep: int) -> tuple[Tile, tup
     """As `tile_of`, for granules whose result goes past the caches: whole registers, in runs that the innermost loop
     makes longer, to at least `sweep` bytes. None where no tile does, or none that is cheap enough."""
     every = [*axes, Axis(width, 1, 1)]
-    orders = orders_of(every)
-    best: tuple[Shape, int] | None = None
-    for counts in candidates(every, orders):
-        grows = growing_axis(every, counts)
-        if grows is None or every[grows].dst * every[grows].extent < sweep:
-            continue
-        runs, span = run_of(every, counts, orders[0], 1)
-        turns = [-(-axis.extent // count) for axis, count in zip(every, counts)]
-        load, load_cost = cheapest(_LOAD, cover_runs(runs, span), 1.0)
-        stores = prod(counts) // REGISTER * _STORE[REGISTER]
-        cost = prod(turns) * (_TILE + _SRC_RUN * runs + _RESTART / turns[grows] + load_cost + stores)
-        if load and (best is None or cost < best[0].cost):
-            best = Shape(counts, load, REGISTER, cost), grows
+    shapes = ((shape, k) for shape, k in growing_shapes(every) if every[k].dst * every[k].extent >= sweep)
+    best = min(shapes, key=lambda found: found[0].cost, default=None)
     usual = best_shape(every)
     if best is None or usual is None or best[0].cost > _PAST * usual.cost:
         return None
@@ -722,6 +722,48 @@ def tile_past(axes: tuple[Axis, ...], width: int, sweep: int) -> tuple[Tile, tup
     return tile, (*far, *near, innermost)
 
 
+def growing_tile(axes: list[Axis], usual: Shape, tile: Tile) -> tuple[Tile, tuple[Loop, ...]] | None:
+    """As `tile_of`: a tile of one run that the innermost loop makes longer, unless the usual one is so much cheaper
+    that its stores across lines do not matter."""
+    def cost_of(shape: Shape) -> float:
+        return shape.cost + tiles_of(axes, shape.counts) * collisions(axes, shape.counts)
+
+    def fits(shape: Shape, k: int) -> bool:
+        return axes[k].dst * shape.counts[k] == TILE and axes[k].dst * axes[k].extent >= _GROWN_RUN
+
+    found = [(shape, k) for shape, k in growing_shapes(axes) if fits(shape, k)]
+    best = min(found, key=lambda one: cost_of(one[0]), default=None)
+    if best is None:
+        return None
+    shape, grows = best
+    grown = build(bytes_of(axes, shape.counts, ((0, 0, 0, 0),)), shape.load, shape.store)
+    assert grown, "a shape is one that registers suffice for"
+    loops, waits = cheapest_order(loops_of(axes, shape.counts), grown, grows)
+    _, usually = cheapest_order(loops_of(axes, usual.counts), tile)
+    stores = tiles_of(axes, usual.counts) * len(tile.dst.offsets)
+    return (grown, tuple(loops)) if cost_of(shape) + waits <= usual.cost + usually + _GROWN_COST * stores else None
+
+
+def tiles_of(axes: list[Axis], counts: tuple[int, ...]) -> int:
+    return prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
+
+
+def growing_shapes(axes: list[Axis]) -> Iterator[tuple[Shape, int]]:
+    """Tiles of whole registers in runs that an axis makes longer, and that axis; without what collisions cost."""
+    orders = orders_of(axes)
+    for counts in candidates(axes, orders):
+        grows = growing_axis(axes, counts)
+        if grows is None:
+            continue
+        runs, span = run_of(axes, counts, orders[0], 1)
+        load, load_cost = cheapest(_LOAD, cover_runs(runs, span), 1.0)
+        stores = prod(counts) // REGISTER * _STORE[REGISTER]
+        restart = _RESTART / -(-axes[grows].extent // counts[grows])
+        cost = tiles_of(axes, counts) * (_TILE + _SRC_RUN * runs + restart + load_cost + stores)
+        if load:
+            yield Shape(counts, load, REGISTER, cost), grows
+
+
 def growing_axis(axes: list[Axis], counts: tuple[int, ...]) -> int | None:
     """The axis along which the runs of whole registers that a tile writes go on, all at one distance from a line."""
     run = 1
@@ -736,12 +778,12 @@ def growing_axis(axes: list[Axis], counts: tuple[int, ...]) -> int | None:
     return grows if run % REGISTER == 0 else None
 
 
-def stores_across(tile: Tile, loops: list[Loop]) -> bool:
-    """Whether whole registers are stored across lines wherever the result does not begin at one: nothing stores whole
-    lines of runs that the innermost loop does not make longer. Pieces of 16 bytes are seldom across two lines."""
+def stores_across(tile: Tile, loops: list[Loop], size: tuple[int, int]) -> bool:
+    """Whether whole registers are stored across lines wherever a result of that size does not begin at one: nothing
+    stores whole lines of runs that the innermost loop does not make longer. Pieces of 16 bytes are seldom across."""
     runs, pieces = tile.dst.runs()
     grows = runs > 0 and loops and loops[-1].axis.dst == pieces * tile.dst.width
-    least, most = _ACROSS
+    least, most = size
     return tile.dst.is_whole() and not grows and least <= tile.nbytes * prod(loop.axis.extent for loop in loops) < most
 
 

@@ -834,3 +834,12 @@ def test_parts_of_an_array_between_which_signals_count(shape, most, count):
 ])  # fmt: skip
 def test_axes_that_continue_each_other_are_one_loop(shape, steps, loops):
     assert loops_of(shape, steps) == loops
+
+
+@pytest.mark.parametrize(("batch", "grows"), [(1, True), (2, True), (8, True), (16, False)])
+def test_results_between_the_caches_are_stored_in_whole_lines(batch, grows):
+    """One run of four registers that the innermost loop makes longer, rather than four of one register each."""
+    x = np.empty((batch, 24, 32, 12), np.int64)  # of 72 KiB each
+    plan = _plan.plan_depth(problem_of("space_to_depth", x, {"block_size": 4, "mode": "CRD"}), tiles=VBMI)
+    ((box,),) = (segment.boxes for segment in plan.segments)
+    assert (box.tile.dst.runs() == (1, 4)) == (box.axes[-1].dst == 256) == grows

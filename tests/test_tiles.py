@@ -631,7 +631,7 @@ def test_kernels_stream_whole_lines(rng, width, axes, num_threads):
 # second are copied as they are; two streams into rows that begin at different distances from a line.
 ELSEWHERE = [
     (16, [Axis(8, 8000, 16), Axis(8, 16, 128), Axis(62, 128, 1024), Axis(3, 64000, 70000)]),
-    (128, [Axis(100, 768, 128), Axis(6, 128, 12800)]),
+    (128, [Axis(1500, 768, 128), Axis(6, 128, 192000)]),
     (256, [Axis(40, 2048, 256), Axis(8, 256, 10240)]),
     (1, [Axis(4004, 2, 1), Axis(2, 1, 4004), Axis(5, 8008, 8008)]),
 ]
