@@ -256,12 +256,15 @@ class Bench:
     def said(self):
         return (self.folder / "said").read_text()
 
+    def _ask(self, *request):
+        self.server.stdin.write(json.dumps(request) + "\n")
+        self.server.stdin.flush()
+        return json.loads(self.server.stdout.readline())
+
     def learn(self, test, files):
         """The tests of a file that run each line of `files`: by file and line, a set of their names, "" for what is run
         before the first; under None, those that start processes. None if one fails."""
-        self.server.stdin.write(json.dumps([test, 3600, True, files, None]) + "\n")
-        self.server.stdin.flush()
-        if json.loads(self.server.stdout.readline()):
+        if self._ask(test, 3600, True, files, None):
             return None
         found = defaultdict(set)
         for name, lines in json.loads((self.folder / "learned").read_text()).items():
@@ -284,9 +287,7 @@ class Bench:
             # What is compiled now is of use to the next runs, but not a mutant.
             for test, limit in limits.items():
                 names = only.get(test) if only else None
-                self.server.stdin.write(json.dumps([test, limit, mutant is None, [], names]) + "\n")
-                self.server.stdin.flush()
-                if how := json.loads(self.server.stdout.readline()):
+                if how := self._ask(test, limit, mutant is None, [], names):
                     return how
             return ""
         finally:
