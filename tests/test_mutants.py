@@ -140,6 +140,14 @@ def test_tests_are_chosen_by_the_lines_that_they_run(tmp_path, request):
     assert not like.fails(planted, {test: 120}, {test: sorted(elsewhere)}), like.said
 
 
+def test_lines_of_statements():
+    """A mutant on a line that Python does not report is tried by the tests of its statement."""
+    text = "a = [\n 1,\n 2]\nif (a and\n    b):\n    c = (\n      3)\nelse: d = 4\n"
+    found = module().statements(text)
+    ends = [(found[line][0], found[line][-1]) for line in range(1, 9)]
+    assert ends == [(1, 3)] * 3 + [(4, 5)] * 2 + [(6, 7)] * 2 + [(8, 8)]
+
+
 # ------------------------------------------------------------------------------------------------ of the kernels
 
 

@@ -372,12 +372,25 @@ class Learner:
         Path("learned").write_text(json.dumps(found))
 
 
+def statements(text):
+    """By line, the lines of its innermost statement, of which Python may report another as run; of a statement with a
+    body, those before that."""
+    found = {}
+    for node in ast.walk(ast.parse(text)):  # the outer ones first
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            lines = range(node.lineno, max(node.lineno + 1, body[0].lineno) if body else node.end_lineno + 1)
+            found.update(dict.fromkeys(lines, lines))
+    return found
+
+
 class Learned:
     """Which tests may notice a mutant, and how long they may take."""
 
     def __init__(self, bench, chosen, limit, most):
         self.limits, self.tests, self.most = {}, {}, most
         files = sorted({mutant.file for mutant in chosen})
+        self.statements = {file: statements(text_of(file)) for file in files}
         for test in dict.fromkeys(test for file in files for test in TESTS[file]):
             if most and test in WHOLE:
                 continue
@@ -389,7 +402,9 @@ class Learned:
 
     def of(self, mutant):
         """Limits by test, and the names to run of those of which not all are."""
-        lines = range(mutant.line, mutant.line + mutant.before.count("\n") + 1)
+        last = mutant.line + mutant.before.count("\n")
+        lines = {line for first in range(mutant.line, last + 1)
+                 for line in self.statements[mutant.file].get(first, [first])}
         everywhere = any("" in tests.get((mutant.file, line), ()) for tests in self.tests.values() if tests
                          for line in lines)  # run on import
         limits, only = {}, {}
