@@ -562,8 +562,9 @@ static void run(const s2dq_kernels *kernels, uint8_t *dst, const uint8_t *src, c
     }
 }
 
-/* Whether the call gives what the plain loops give on each of these sets of kernels, and no byte more. */
-static int call_holds(uint8_t *src, uint8_t *dst, const box_call *call, kernel_set *sets, int count)
+/* The first of `count` sets of kernels on which the call gives other bytes than the plain loops, or more of them; `count`
+ * if there is none, and -1 if the call has no room. */
+static int first_wrong(uint8_t *src, uint8_t *dst, const box_call *call, kernel_set *sets, int count)
 {
     static uint8_t expected[ARENA];
     const extent in = reach_of(call, 0), out = reach_of(call, 1);
@@ -582,9 +583,9 @@ static int call_holds(uint8_t *src, uint8_t *dst, const box_call *call, kernel_s
         begin_trace(dst, src, ARENA);
         run(&sets[k].kernels, dst + at, x, call);
         end_trace(&sets[k].digest);
-        if (memcmp(dst + low, expected + low, (size_t)(high - low))) return 0;
+        if (memcmp(dst + low, expected + low, (size_t)(high - low))) return k;
     }
-    return 1;
+    return count;
 }
 
 int main(int argc, char **argv)
@@ -610,12 +611,12 @@ int main(int argc, char **argv)
         if (k >= rounds) take_by_hand(&call, k - rounds);
         else if (k && one_in(8)) draw_less(&call);
         else draw_call(&call);
-        const int holds = call_holds(src, dst, &call, set, sets);
-        counts[call.kind] += holds == 1;
-        if (holds < 0 && k >= rounds) return 2; /* a call by hand that has no room */
-        if (holds == 0) {
-            printf("boxes: wrong bytes: seed %ld, round %ld, %s of %d bytes; lanes %d; extent, src, dst, tab:", seed, k,
-                   names[call.kind], (int)call.width, (int)call.lanes);
+        const int wrong = first_wrong(src, dst, &call, set, sets);
+        counts[call.kind] += wrong == sets;
+        if (wrong < 0 && k >= rounds) return 2; /* a call by hand that has no room */
+        if (wrong >= 0 && wrong < sets) {
+            printf("boxes: wrong bytes on %s: seed %ld, round %ld, %s of %d bytes; lanes %d; extent, src, dst, tab:",
+                   set[wrong].name, seed, k, names[call.kind], (int)call.width, (int)call.lanes);
             for (int a = 0; a < call.count; a++)
                 printf(" (%d, %d, %d, %d)", (int)call.axes[a].extent, (int)call.axes[a].src, (int)call.axes[a].dst,
                        (int)call.axes[a].tab);
