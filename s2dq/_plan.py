@@ -826,9 +826,11 @@ def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
     if tiles and tiles.maps and _splits_planes(problem):
         return _depth_mapped(problem)
     move = _depth_move(problem)
-    if move:
-        return direct(move, tiles, prod(problem.dst_shape) * problem.itemsize)
-    return (_depth_pattern(problem, known) if known else None) or _depth_chain(problem, tiles)
+    # A move has a box for each turn of the block's offsets, the spare lanes of the turn with it: bytes apart in a word.
+    apart = move and prod(problem.block) > 1 and any(window.outside == "lane" for window in move.windows)
+    if known and (apart or not move) and (pattern := _depth_pattern(problem, known)):
+        return pattern
+    return direct(move, tiles, prod(problem.dst_shape) * problem.itemsize) if move else _depth_chain(problem, tiles)
 
 
 def _deep_digits(p: DepthProblem) -> tuple[list[tuple[str, int]], dict[str, int]]:

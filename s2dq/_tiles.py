@@ -535,8 +535,8 @@ def order_loops(loops: list[Loop], tile: Tile | Network) -> list[Loop]:
     if cost < work:
         return best
     for k, loop in enumerate(loops):
-        steps = {abs(step) for step in (loop.axis.src, loop.axis.dst) if 0 < abs(step) < LINE}
-        for block in sorted({lines * LINE // step for step in steps for lines in (1, 4)}):
+        steps = {abs(step) for step in (loop.axis.src, loop.axis.dst) if 0 < abs(step) <= LINE}
+        for block in sorted({lines * LINE // step for step in steps for lines in (1, 4, 16)}):
             whole = (loop.axis.extent - bool(loop.axis.dst_back)) // block
             if whole < 2 or block < 2:
                 continue

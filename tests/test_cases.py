@@ -143,8 +143,9 @@ def test_preprocessing_cases_cover_what_frames_and_models_ask_for():
     assert {("NCHW_VECT_C", 1), ("NCHW_VECT_C", 2), ("NCHW_VECT_C", 4)} <= layouts
     three_tables = {case.shape for case in frames if argument(case, "std") and isinstance(argument(case, "std"), tuple)}
     assert {(1, 640, 640, 3), (1, 1080, 1920, 3), (32, 224, 224, 3)} <= three_tables
-    for name, values in (("vect", {None, 32}), ("dtype", {None, "uint8"}), ("reverse_channels", {None, True}),
-                         ("mean", {None, 0.5, cases.IMAGENET["mean"]}), ("input_format", {None, "NCHW"})):
+    for name, values in (("vect", {None, 16, 32}), ("mode", {None, "CRD", "focus"}), ("dtype", {None, "uint8"}),
+                         ("reverse_channels", {None, True}), ("mean", {None, 0.5, cases.IMAGENET["mean"]}),
+                         ("input_format", {None, "NCHW"})):
         assert {argument(case, name) for case in frames} == values
     assert {bool(argument(case, "size")) for case in frames} == {True, False}
 

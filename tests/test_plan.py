@@ -297,6 +297,18 @@ def test_lines_are_one_pattern_up_to_128_bytes_and_counted_up_to_4096(shape, blo
     assert str(_plan.plan_batch(problem, tiles=VBMI)).startswith(start)
 
 
+@pytest.mark.parametrize("mode", ["CRD", "DCR", "focus"])
+@pytest.mark.parametrize("isa", ["avx2", "avx512vbmi"])
+@pytest.mark.parametrize("lanes", [16, 32])
+def test_words_with_spare_lanes_are_written_whole(mode, isa, lanes):
+    """Every tile writes the words of some blocks, spare lanes and all, whatever the order of the channels."""
+    arguments = {"data_format": "NCHW_VECT_C", "vect": lanes, "block_size": 2, "mode": mode, "scale": 0.02, "std": 0.5}
+    problem = problem_of("preprocess", np.empty((1, 640, 640, 3), np.uint8), arguments)
+    [(_, [box])] = _plan.plan_depth(problem, tiles=_plan.Means(*MEANS[isa])).segments
+    dst = box.tile.dst
+    assert set(dst.masks) == {(1 << dst.width) - 1} and box.width % lanes == 0
+
+
 def test_what_goes_past_the_caches_reads_no_pages():
     """Rows stay as they are, though the planes that are read lie whole pages apart."""
     x = np.empty((1, 192, 256, 256), np.uint8)

@@ -649,7 +649,8 @@ def test_a_large_result_of_one_box_goes_past_the_caches(rng, width, axes):
 
     assert streams(ALL_MEANS, 24 << 20, boxes=1)
     assert not streams(ALL_MEANS, 9 << 20, boxes=1), "it would stay in the caches"
-    assert not streams(ALL_MEANS, 24 << 20, boxes=2), "what is left of lines would be fetched for the other box"
+    usual = any(part.stream for part in next(_plan.tiled(box, ALL_MEANS.for_result(24 << 20))).boxes)
+    assert usual or not streams(ALL_MEANS, 24 << 20, boxes=2), "the other box would fetch what is left of lines"
     segments = tuple(_plan.moved([box], KERNEL_MEANS, 24 << 20))
     equal(map_of_segments(segments), distinct(map_of_granules(axes, SINGLE, width)), f"{box}\n{Plan(segments, 0)}")
     for num_threads in (1, 2, 1, 2):  # the result lies elsewhere every time
