@@ -148,6 +148,13 @@ def test_lines_of_statements():
     assert ends == [(1, 3)] * 3 + [(4, 5)] * 2 + [(6, 7)] * 2 + [(8, 8)]
 
 
+def test_a_first_look_is_by_the_narrowest_tests_and_some_others():
+    sizes = {f"test_{k}": 100 - k for k in range(20)}
+    chosen = module().first_look(set(sizes), sizes, 6)
+    assert {"test_19", "test_18", "test_17"} < set(chosen) and 4 < len(chosen) == len(set(chosen)) <= 6
+    assert sorted(module().first_look(set(sizes), sizes, 30)) == sorted(sizes)
+
+
 # ------------------------------------------------------------------------------------------------ of the kernels
 
 

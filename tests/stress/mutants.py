@@ -384,11 +384,19 @@ def statements(text):
     return found
 
 
+def first_look(names, sizes, most):
+    """So many of some tests: half of them those that run the fewest lines, for these are about the one that is changed,
+    the others from all over."""
+    narrow = sorted(names, key=lambda name: (sizes[name], name))[: most // 2]
+    others = sorted(names.difference(narrow))
+    return narrow + others[:: max(1, -(-len(others) // (most - most // 2)))]
+
+
 class Learned:
     """Which tests may notice a mutant, and how long they may take."""
 
     def __init__(self, bench, chosen, limit, most):
-        self.limits, self.tests, self.most = {}, {}, most
+        self.limits, self.tests, self.sizes, self.most = {}, {}, {}, most
         files = sorted({mutant.file for mutant in chosen})
         self.statements = {file: statements(text_of(file)) for file in files}
         for test in dict.fromkeys(test for file in files for test in TESTS[file]):
@@ -399,6 +407,8 @@ class Learned:
             if self.tests[test] is None and bench.fails(None, {test: 3600}):
                 sys.exit(f"{test} fails before anything is changed\n{bench.said[-3000:]}")
             self.limits[test] = limit or 30 + 4 * (time.monotonic() - began)
+            found = self.tests[test] or {}
+            self.sizes[test] = Counter(name for line, names in found.items() if line for name in names)
 
     def of(self, mutant):
         """Limits by test, and the names to run of those of which not all are."""
@@ -411,8 +421,8 @@ class Learned:
         for test in filter(self.limits.__contains__, TESTS[mutant.file]):
             tests = self.tests[test]
             if tests is not None and not everywhere:
-                names = sorted(tests[None].union(*(tests[mutant.file, line] for line in lines)))
-                only[test] = names[:: -(-len(names) // self.most)] if self.most and names else names
+                names = tests[None].union(*(tests[mutant.file, line] for line in lines))
+                only[test] = first_look(names, self.sizes[test], self.most) if self.most else sorted(names)
                 if not names:
                     continue
             limits[test] = self.limits[test]
