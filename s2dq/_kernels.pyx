@@ -343,6 +343,7 @@ cdef int64_t AWAKE = 1000000         # nanoseconds since the last such call
 cdef int64_t RESIDENT = 1 << 24      # bytes of a result that may still be in the caches at the next call
 cdef int64_t TASK_MIN = 1 << 16      # a task is worth handing out
 cdef int64_t TASK_MAX = 1 << 23      # and small enough to share evenly, and to wait for after Ctrl-C
+cdef int64_t LONG_ROW = 1 << 24      # written by a row that is not waited for: its boxes are
 cdef int64_t SHIFT = 30000000        # nanoseconds between two looks at pending signals
 cdef int64_t GLANCE = 1 << 20        # bytes of the result between two looks at the clock
 cdef int64_t SLAB_BYTES = 1 << 26    # or, without a clock, bytes of the result
@@ -459,6 +460,7 @@ cdef class Program:
     cdef readonly int64_t scratch
     cdef readonly int64_t nbytes
     cdef bint past               # whether results go past the caches
+    cdef bint slow               # whether boxes of a row are tasks, of one thread
 
     def __cinit__(self, const int64_t[::1] table not None):
         cdef Py_ssize_t length = table.shape[0]
@@ -537,6 +539,7 @@ cdef class Program:
                 if box.target == BUFFER_Y:
                     segment.row_bytes += size
             self.nbytes += segment.rows * segment.row_bytes
+            self.slow = self.slow or in_boxes(segment)
         if self.low > self.high:  # it reads nothing
             self.low = self.high = 0
         self._choose_fetching()
@@ -911,6 +914,7 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
     cdef const s2dq_axis *axes = segment.axes
     cdef const Box *box = segment.box
     cdef const uint8_t *source = buffers.x if box.source == BUFFER_X else buffers.fill
+    cdef bint in_turn = segment.boxes > 1 or box.source == BUFFER_T or box.target == BUFFER_T
 
     if inner < 0:  # a single row
         run_row(segment, buffers, scratch, 0, 0)
@@ -922,14 +926,14 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
         src += index[k] * axes[k].src
         dst += index[k] * axes[k].dst
         tab += index[k] * axes[k].tab
-    if segment.boxes == 1:
+    if not in_turn:
         loops[0] = axes[inner]
         for k in range(box.count):
             loops[k + 1] = box.axes[k]
     row = first
     while True:
         strip = min(axes[inner].extent - index[inner], last - row)
-        if segment.boxes > 1:
+        if in_turn:
             for k in range(strip):
                 run_row(segment, buffers, scratch, src + k * axes[inner].src, dst + k * axes[inner].dst)
         else:
@@ -980,6 +984,7 @@ cdef void run_task(const void *work, int64_t task) noexcept nogil:
     cdef int low = 0, high = errand.count - 1, middle
     cdef int64_t first
     cdef const Segment *segment
+    cdef Segment one
     while low < high:  # the last segment that starts at or before this task
         middle = (low + high + 1) // 2
         if errand.segments[middle].first_task <= task:
@@ -988,10 +993,26 @@ cdef void run_task(const void *work, int64_t task) noexcept nogil:
             high = middle - 1
     segment = &errand.segments[low]
     first = (task - segment.first_task) * segment.task_rows
+    if in_boxes(segment):
+        one = segment[0]
+        one.box += first % one.boxes
+        first = first // one.boxes
+        one.boxes = 1
+        segment = &one
     run_rows(segment, buffers, buffers.scratch + (s2dq_thread() * buffers.scratch_bytes if errand.shared else 0), first,
              min(first + segment.task_rows, segment.rows))
     if buffers.past:  # once for many streams, for it waits until they have arrived
         KERNELS.settle()
+
+
+cdef inline bint in_boxes(const Segment *segment) noexcept nogil:
+    """Whether its boxes are tasks of their own, one after the other: of a pixel with millions of channels, say."""
+    return segment.boxes > 1 and segment.row_bytes > LONG_ROW
+
+
+cdef inline int sharers(Program program, int num_threads) noexcept nogil:
+    """How many threads share a program, and its scratch."""
+    return 1 if program.slow else team_for(program.nbytes, num_threads)
 
 
 cdef int64_t share_out(Program program, Segment *segments, int team) noexcept nogil:
@@ -1004,7 +1025,10 @@ cdef int64_t share_out(Program program, Segment *segments, int team) noexcept no
         segments[s] = program.segments[s]
         segments[s].task_rows = max(1, size // max(1, segments[s].row_bytes))
         segments[s].first_task = tasks
-        tasks += (segments[s].rows + segments[s].task_rows - 1) // segments[s].task_rows
+        if in_boxes(&segments[s]):
+            tasks += segments[s].rows * segments[s].boxes
+        else:
+            tasks += (segments[s].rows + segments[s].task_rows - 1) // segments[s].task_rows
     return tasks
 
 
@@ -1238,7 +1262,7 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
         return 0
     segments = <Segment *>malloc(program.count * sizeof(Segment))
     try:
-        team = team_for(program.nbytes, num_threads)
+        team = sharers(program, num_threads)
         if segments:
             tasks = share_out(program, segments, team)
             team = <int>min(<int64_t>team, tasks)
@@ -1316,7 +1340,7 @@ cdef int run_plan(const Plan *plan, const void *x, void *out, int num_threads) n
         return 0
     wish.program, wish.buffers = ready.program, &buffers
     wish.num_threads = num_threads if num_threads > 0 else ready.num_threads
-    if team_for((<Program>ready.program).nbytes, wish.num_threads) > 1:
+    if sharers(<Program>ready.program, wish.num_threads) > 1:
         status = s2dq_with_gil(run_together, &wish, ALONE)
         if status != ALONE:
             return status

@@ -77,6 +77,8 @@ _PATTERN_BYTES = 128  # lines up to this are one pattern
 _SHARED_ROW_BYTES, _MOST_ROW_BYTES = 1 << 15, 1 << 18  # what all boxes write before any goes on, and no more than that
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
 _LINE_PARTS = 256  # ... but a line is cut into no more parts than this
+_BOX_BYTES = 1 << 22  # about what a box of so long a row moves, for there it is looked at between boxes
+_MANY_PLANES = 1024  # of rows in scratch, where each has a box of its own
 
 
 class Atom(NamedTuple):
@@ -534,6 +536,7 @@ def cut_axis(box: Box, of: int, start: int, stop: int | None = None) -> Box:
         axes=tuple(axes),
         src_offset=box.src_offset + start * axis.src,
         dst_offset=box.dst_offset + start * axis.dst,
+        tab_offset=box.tab_offset + start * axis.tab,
     )
 
 
@@ -570,6 +573,29 @@ def in_short_rows(box: Box) -> bool:
                 woven = any(axis[far] == width and axis.extent == streams for axis in box.axes)
                 return woven and any(axis.dst == run.dst * run.extent for axis in box.axes)
     return False
+
+
+def in_parts(boxes: list[Box]) -> list[Box]:
+    """The boxes of a row, cut where they are large so that none takes long."""
+    return [part for box in boxes for part in cut_loops(box)]
+
+
+def cut_loops(box: Box) -> Iterator[Box]:
+    """A box in parts of about `_BOX_BYTES`, along its longest loops."""
+    extents = [axis.extent for axis in box.axes]
+    size = box.width * prod(extents)
+    if size <= 2 * _BOX_BYTES or max(extents, default=1) == 1:
+        yield box
+        return
+    k = extents.index(max(extents))
+    most = max(1, _BOX_BYTES * extents[k] // size)
+    for start in range(0, extents[k], most):
+        part = cut_axis(box, k, start, min(start + most, extents[k]))
+        if start + most < extents[k]:  # only the last turn goes back
+            axes = list(part.axes)
+            axes[k] = axes[k]._replace(src_back=0, dst_back=0)
+            part = part._replace(axes=tuple(axes))
+        yield from cut_loops(part)
 
 
 def by_table(box: Box) -> Iterator[Box]:
@@ -1069,7 +1095,7 @@ def _depth_chain(p: DepthProblem, tiles: Means | None) -> Plan:
             src_offset = tall.start * src_h + start * src_w
             dst_offset = tall.start * dst_h + start * dst_w
             gather, scatter = _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset)
-            boxes = (*_chained_boxes(gather, tiles), *_chained_boxes(scatter, tiles))
+            boxes = tuple(in_parts([*_chained_boxes(gather, tiles), *_chained_boxes(scatter, tiles)]))
             segments.append(Segment(tuple(axis for axis in rows if axis.extent != 1), boxes))
             sizes.append(deep * high * size * p.itemsize)
     return Plan(tuple(segments), max(sizes))
@@ -1150,6 +1176,7 @@ def _converted_lines(p: DepthProblem, tiles: Means | None, column: int, block: i
             first = (start * p.block[0] + region.lo - p.lo[0]) * src["h"] + column * src["w"] + _first_channel(p, src)
             boxes = _conversions(p, src, steps, rows, first) if rows * wide else []
             moves, size = _scratch_moves(inner, tiles, rows * wide, start * dst["h"] + block * dst["w"])
+            boxes, moves = in_parts(boxes), in_parts(moves)
             row_axes = [
                 Axis(p.batch, src["n"], dst["n"]),
                 Axis(count, high * p.block[0] * src["h"], high * dst["h"]),
@@ -1165,9 +1192,14 @@ def _converted_lines(p: DepthProblem, tiles: Means | None, column: int, block: i
     return Plan(tuple(segments), max(sizes))
 
 
+def _in_planes(p: DepthProblem) -> bool:
+    """Whether rows in scratch keep channels in planes, as their frames do."""
+    return p.source.axes[1] == "c" and p.channels <= _MANY_PLANES
+
+
 def _scratch_steps(p: DepthProblem, rows: int) -> dict[str, int]:
-    """Steps of rows in scratch, channels where the frames have them."""
-    if p.source.axes[1] == "c":
+    """Steps of rows in scratch."""
+    if _in_planes(p):
         return {"n": 0, "c": rows * p.space[1] * p.itemsize, "h": p.space[1] * p.itemsize, "w": p.itemsize}
     return {"n": 0, "h": p.space[1] * p.channels * p.itemsize, "w": p.channels * p.itemsize, "c": p.itemsize}
 
@@ -1176,7 +1208,7 @@ def _conversions(p: DepthProblem, src: dict[str, int], to: dict[str, int], rows:
     """Boxes that convert rows of frames: of all their channels, or a box for each plane."""
     step, _, table = _shallow_steps(p, src, 1, 0)
     loops = (Axis(rows, src["h"], to["h"]), Axis(p.space[1], src["w"], to["w"]))
-    if p.source.axes[1] != "c":
+    if not _in_planes(p):
         return [Box(X, T, first, 0, p.staged, (*loops, Axis(p.channels, step, to["c"], table)), "stage")]
     one = Axis(1, 0, p.itemsize)
     return [

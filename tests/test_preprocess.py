@@ -11,7 +11,7 @@ import pytest
 
 import s2dq
 from guarded import FLUSHES, rounding_directions, subnormals_are_zero
-from s2dq import _plan, _validate, operators, reference
+from s2dq import _kernels, _plan, _validate, operators, reference
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
@@ -446,6 +446,57 @@ def test_lines_that_are_converted_in_parts(rng, monkeypatch, longest, parts):
                 cut += bool(problem.staged) and _plan._line_blocks(problem) < problem.blocks[1]
     operators.program_of.cache_clear()
     assert cut > 60
+
+
+@pytest.mark.parametrize("planes, part", [(2, 64), (1 << 10, 64), (2, 1 << 22), (4, 1)])
+def test_pixels_that_are_converted_in_parts(rng, monkeypatch, planes, part):
+    """As those of many millions of channels are; and frames of many planes, which rows in scratch do not keep."""
+    monkeypatch.setattr(_plan, "_MANY_PLANES", planes)
+    monkeypatch.setattr(_plan, "_BOX_BYTES", part)
+    boxes = 0
+    for source, kind in product(("NHWC", "NCHW"), (np.float32, np.uint8)):
+        for data_format, block, mode in product(("NHWC", "NCHW", "NCHW_VECT_C"), (1, 2, 3), ("DCR", "CRD")):
+            values = rng.uniform(0, 255, (2, 6, 6, 5)).astype(kind)
+            frames = values[:, ::-1] if source == "NHWC" else values.transpose(0, 3, 1, 2)
+            settings = {"mean": (0.1, 0.2, 0.3, 0.4, 0.5), "input_format": source, "data_format": data_format,
+                        "block_size": block, "mode": mode}
+            settings |= {"scale": 0.02} if kind is np.float32 else {"dtype": "float32"}
+            for size in (None, (12, 18)):
+                operators.program_of.cache_clear()
+                pre = s2dq.Preprocessor(**settings, size=size)
+                found, expected = pre(frames), reference.preprocess(frames, **settings, size=size)
+                if kind is np.float32:
+                    np.testing.assert_array_equal(found, expected, strict=True)
+                else:
+                    np.testing.assert_allclose(found, expected, rtol=1e-6, strict=True)
+                problem = _validate.frame_call("Preprocessor", pre._settings, frames, None).problem
+                if problem.staged:
+                    plan = _plan.plan_depth(problem, tiles=operators._TILES)
+                    boxes += sum(box.lookup == "stage" for segment in plan.segments for box in segment.boxes)
+    operators.program_of.cache_clear()
+    assert boxes > {1: 2000, 64: 500, 1 << 22: 60}[part], "too few for parts"
+
+
+@pytest.mark.parametrize("source", ["NHWC", "NCHW"])
+def test_a_pixel_of_millions_of_channels(source):
+    """Longer than a row that is waited for: its boxes are tasks, of one thread."""
+    shape = (3, 1, 1, 2**24 + 5) if source == "NHWC" else (3, 2**24 + 5, 1, 1)
+    frames = np.resize(np.arange(-100, 100, 0.25, np.float32), shape)
+    pre = s2dq.Preprocessor(scale=0.25, rescale=1, zero_point=3, input_format=source, data_format=source, num_threads=2)
+    found = pre(frames)
+    assert _kernels.last_team_size() == 1
+    np.testing.assert_array_equal(found, np.clip(np.rint(frames * 4) + 3, -128, 127).astype(np.int8), strict=True)
+    problem = _validate.frame_call("Preprocessor", pre._settings, frames, None).problem
+    program = operators.program_of(problem)
+    (rows, *_), count = program.tasks(1)
+    assert rows == (1, 0) and 12 <= count == program.tasks(8)[1]
+
+
+def test_planning_frames_of_many_planes_takes_no_time_for_each():
+    problem = _validate.frame_call("Preprocessor", s2dq.Preprocessor(scale=1, input_format="NCHW")._settings,
+                                   np.zeros((1, 2**16, 2, 2), np.float32), None).problem  # fmt: skip
+    plan = _plan.plan_depth(problem, tiles=operators._TILES)
+    assert sum(len(segment.boxes) for segment in plan.segments) < 100
 
 
 def test_padding_that_is_no_number_is_the_zero_point():
