@@ -120,7 +120,7 @@ class Ring:
         return self.all.reshape(shape)
 
 
-def run_child(function, *arguments, helpers=(), timeout=60, env=None):
+def run_child(function, *arguments, helpers=(), timeout=120, env=None):
     """Run ``function(*arguments)`` in a fresh interpreter and return what it printed.
 
     The function and its `helpers` travel as source text: they import what they need, and arguments are literals.

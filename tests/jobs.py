@@ -57,7 +57,7 @@ def raise_oddly(job):
 
 
 def sleep_long(job):
-    time.sleep(60 if job else 0)
+    time.sleep(300 if job else 0)
     return job
 
 

@@ -1109,7 +1109,7 @@ def test_pillow_and_tqdm_are_imported_only_where_they_are_used(tmp_path):
         "import sys; sys.modules.update({'PIL': None, 'tqdm': None}); from s2dq.cli import main; "
         "sys.exit(main(['info']) or main(['apply', 'space_to_depth', 'in.npy', 'out.npy', '--block-size', '2']))"
     )
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, timeout=180)
     assert np.load(tmp_path / "out.npy").shape == (1, 2, 2, 12)
 
 
@@ -1128,7 +1128,7 @@ def test_an_interrupt_ends_quietly(tmp_path, number, code):
     try:
         with open(tmp_path / "second.png", "wb"):  # returns when the command has opened it to read
             process.send_signal(number)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=180)
     finally:
         process.kill()
     assert (process.returncode, err) == (code, "")
@@ -1156,7 +1156,7 @@ def test_sigterm_leaves_no_half_file(tmp_path, argv):
         "sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False,
-                          timeout=60)  # fmt: skip
+                          timeout=180)  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
     assert snapshot(tmp_path) == before
 

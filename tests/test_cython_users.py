@@ -408,8 +408,11 @@ def print_interrupts(folder, num_threads):
 @pytest.mark.skipif(not ON_LINUX or sys.maxsize < 2**32, reason="needs memfd_create and a 64-bit address space")
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_interrupt_is_answered(folder, num_threads):
-    lines = [line.split() for line in run_child(print_interrupts, str(folder), num_threads).splitlines()]
-    assert [right for _, right in lines] == ["True", "True"]
+    for _ in range(3):  # machines halt now and then
+        lines = [line.split() for line in run_child(print_interrupts, str(folder), num_threads).splitlines()]
+        assert [right for _, right in lines] == ["True", "True"]
+        if all(0 <= float(took) < LIMIT * PATIENCE for took, _ in lines):
+            break
     assert all(0 <= float(took) < LIMIT * PATIENCE for took, _ in lines), lines
 
 

@@ -420,7 +420,7 @@ import sys, s2dq, s2dq.cli
 assert not {"dask", "distributed"} & set(sys.modules)
 assert callable(s2dq.dask.space_to_depth)  # asked for
 """
-    subprocess.run([sys.executable, "-P", "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-P", "-c", program], check=True, timeout=DEADLINE)
 
 
 # ---- refusals
@@ -537,14 +537,14 @@ def cluster_of_two(memory_limit, folder):
             dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
         )  # fmt: skip
         try:
-            client = distributed.Client(cluster, timeout=30, set_as_default=False)
+            client = distributed.Client(cluster, timeout=DEADLINE, set_as_default=False)
             try:
-                client.wait_for_workers(2, timeout=60)
+                client.wait_for_workers(2, timeout=DEADLINE)
                 yield client
             finally:
-                client.close(timeout=30)
+                client.close(timeout=DEADLINE)
         finally:
-            cluster.close(timeout=30)
+            cluster.close(timeout=DEADLINE)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from guarded import CPUS, OWN_OPENMP, SANITIZED, run_child
 from s2dq import _kernels
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
-DEADLINE = 60
+DEADLINE = 120
 
 
 # -------------------------------------------------------------------- functions that travel into the children
@@ -165,7 +165,7 @@ def use_many_threads(count):
         worker.start()
     for worker in workers:
         worker.join()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while os_threads() > before and time.monotonic() < deadline:
         time.sleep(0.01)
     print(len(teams), max(teams), os_threads() - before)
@@ -300,7 +300,7 @@ def fork_in_a_handler():
                 raise AssertionError("wrong bytes")
         if os.getpid() != parent:
             os._exit(0)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while children and time.monotonic() < deadline:
         ended, status = os.waitpid(children[-1], os.WNOHANG)
         if ended:

@@ -157,7 +157,7 @@ def test_no_history_is_said(tmp_path):
     """A checkout without git: nothing to compare with is not a pass."""
     shutil.copytree(SCRIPT.parent, tmp_path / ".ci")
     done = subprocess.run(
-        [sys.executable, tmp_path / ".ci" / "gate.py", "previous"], capture_output=True, text=True, timeout=60,
+        [sys.executable, tmp_path / ".ci" / "gate.py", "previous"], capture_output=True, text=True, timeout=180,
         env={"PATH": "/nowhere"},
     )  # fmt: skip
     assert done.returncode == 77 and done.stdout.startswith("NOT RUN: no earlier commit")

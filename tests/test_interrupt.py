@@ -42,6 +42,8 @@ def long_calls():
     pre = s2dq.Preprocessor(scale=1 / 64, zero_point=-3, mean=0.4, std=0.3, block_size=2)
     rgb = s2dq.Preprocessor(dtype="float32", mean=(0.4, 0.5, 0.4), std=0.3, data_format="NCHW")
     line = s2dq.Preprocessor(scale=1 / 64, block_size=(1, 2))
+    pixel = s2dq.Preprocessor(scale=1 / 64)
+    plane = s2dq.Preprocessor(scale=1 / 64, input_format="NCHW")
     post = s2dq.Postprocessor(scale=1 / 64, zero_point=-3, mean=0.4, std=0.3, block_size=2)
     q = s2dq.QuantizedTensor(view(x, np.int8, 2**26, 64), scales, np.arange(64), axis=1)
     turned = x.reshape(2048, 2048, 4, 256).transpose(3, 2, 1, 0)  # its bytes lie a MiB apart
@@ -80,6 +82,10 @@ def long_calls():
         "preprocess floats": lambda n: rgb(levels[..., :3], view(target, np.float32, 256, 3, 1024, 1024)),
         "preprocess one line": lambda n: line(
             view(source, np.float32, 1, 1, 2**28, 4), view(out, np.int8, 1, 1, 2**27, 8)),
+        "preprocess one pixel": lambda n: pixel(
+            view(source, np.float32, 1, 1, 1, 2**28), view(out, np.int8, 1, 1, 1, 2**28)),
+        "preprocess planes of one pixel": lambda n: plane(
+            view(source, np.float32, 1, 2**28, 1, 1), view(out, np.int8, 1, 1, 1, 2**28)),
         "postprocess": lambda n: post(x.reshape(1024, 512, 512, 16), target.reshape(1024, 1024, 1024, 4)),
     }
 
@@ -123,8 +129,9 @@ def interrupter():
     return lambda moment=5: os.write(ask, bytes([moment])), lambda: struct.unpack("d", os.read(told, 8))[0]
 
 
-def interrupt_all(threads):
-    """For every call: how long it takes from the signal to KeyboardInterrupt, and whether it ended before."""
+def interrupt_all(threads, limit):
+    """For every call: how long it takes from the signal to KeyboardInterrupt, and whether it ended before. One that is
+    late is tried again, twice: machines halt now and then, and a kernel that does not look at signals never does."""
     import time
 
     ask, when = interrupter()
@@ -134,17 +141,20 @@ def interrupt_all(threads):
     expected = right_answers()
     s2dq.set_num_threads(threads)
     for name, call in long_calls().items():
-        ended = 0
-        try:
-            ask(150 if name == "s2d padded" else 5)  # not while the padding is written, which takes a second
-            while True:
-                call(threads)
-                ended += 1
-        except KeyboardInterrupt:
-            took = time.monotonic() - when()
+        for _ in range(3):
+            ended = 0
+            try:
+                ask(150 if name == "s2d padded" else 5)  # not while the padding is written, which takes a second
+                while True:
+                    call(threads)
+                    ended += 1
+            except KeyboardInterrupt:
+                took = time.monotonic() - when()
+            if right_answers() != expected:
+                raise AssertionError(f"wrong bytes after {name} was interrupted")
+            if took < limit:
+                break
         print(name, took, ended, _kernels.isa(), sep=": ")
-        if right_answers() != expected:
-            raise AssertionError(f"wrong bytes after {name} was interrupted")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -152,20 +162,23 @@ def interrupt_all(threads):
 def test_interrupt_is_answered(isa, threads):
     """... and the next calls are right."""
     helpers = (long_calls, right_answers, interrupter)
-    output = run_child(interrupt_all, threads, helpers=helpers, timeout=120, env={"S2DQ_ISA": isa})
+    limit = LIMIT * PATIENCE
+    output = run_child(interrupt_all, threads, limit, helpers=helpers, timeout=240, env={"S2DQ_ISA": isa})
     lines = [line.split(": ") for line in output.splitlines()]
-    assert len(lines) == 18
+    assert len(lines) == 20
     assert {used for *_, used in lines} == {isa}
-    late = {name: took for name, took, *_ in lines if not 0 <= float(took) < LIMIT * PATIENCE}
+    late = {name: took for name, took, *_ in lines if not 0 <= float(took) < limit}
     assert not late, f"seconds from the signal to KeyboardInterrupt, {threads} threads"
     # The signal came while the first call ran, but for those that the machine is too fast for.
     assert sum(int(ended) == 0 for _, _, ended, _ in lines) >= 10, output
 
 
-def raise_from_a_handler():
-    """For every call, not made before and made before: what is raised while it runs, and how late."""
+def raise_from_a_handler(limit):
+    """For every call, not made before and made before: what is raised while it runs, and how late at best."""
     import signal
     import time
+
+    from s2dq import operators
 
     calls = long_calls()
     raised = []
@@ -176,25 +189,31 @@ def raise_from_a_handler():
 
     signal.signal(signal.SIGALRM, too_late)
     for name, call in calls.items():
-        for _ in range(2):
-            ended = 0
-            try:
-                signal.setitimer(signal.ITIMER_REAL, 0.05)
-                while len(raised) == 0:
-                    call(1)
-                    ended += 1
-                answer = "nothing"
-            except BaseException as error:
-                error = error.__cause__ or error  # of what comes while the arguments are still being checked
-                answer = type(error).__name__ + str(error)
-            print(name, answer, time.monotonic() - raised.pop(), ended, sep=": ")
+        for new in (True, False):
+            for _ in range(3):
+                if new:
+                    operators.program_of.cache_clear()
+                ended = 0
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 0.05)
+                    while len(raised) == 0:
+                        call(1)
+                        ended += 1
+                    answer = "nothing"
+                except BaseException as error:
+                    error = error.__cause__ or error  # of what comes while the arguments are still being checked
+                    answer = type(error).__name__ + str(error)
+                took = time.monotonic() - raised.pop()
+                if took < limit:
+                    break
+            print(name, answer, took, ended, sep=": ")
 
 
 def test_what_a_handler_raises_ends_the_call():
     """Not only KeyboardInterrupt: a deadline, for instance. The call is not begun again."""
-    output = run_child(raise_from_a_handler, helpers=[long_calls], timeout=120)
+    output = run_child(raise_from_a_handler, LIMIT * PATIENCE, helpers=[long_calls], timeout=240)
     lines = [line.split(": ") for line in output.splitlines()]
-    assert len(lines) == 36
+    assert len(lines) == 40
     assert {answer for _, answer, *_ in lines} == {"TimeoutErrortoo late"}, lines
     assert all(float(took) < LIMIT * PATIENCE for *_, took, _ in lines), lines
     assert sum(int(ended) == 0 for *_, ended in lines) >= 20, lines
@@ -275,8 +294,11 @@ def interrupt_main_while_another_computes():
 
 
 def test_interrupt_of_the_main_thread_while_another_computes():
-    took, results, after = run_child(
-        interrupt_main_while_another_computes, helpers=(interrupter, right_answers)).split()  # fmt: skip
+    for _ in range(3):
+        took, results, after = run_child(
+            interrupt_main_while_another_computes, helpers=(interrupter, right_answers)).split()  # fmt: skip
+        if float(took) < LIMIT * PATIENCE:
+            break
     assert float(took) < LIMIT * PATIENCE
     assert (results, after) == ("True", "True"), "the call of the other thread was disturbed"
 

@@ -28,7 +28,7 @@ def verdict(folder, *runs):
     reports.mkdir()
     for number, run in enumerate(runs):
         (reports / f"{number}.json").write_text(json.dumps(run))
-    done = subprocess.run([sys.executable, SCRIPT, reports, tests], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, SCRIPT, reports, tests], capture_output=True, text=True, timeout=180)
     return done.returncode, (done.stdout + done.stderr).splitlines()
 
 

@@ -87,7 +87,7 @@ def test_an_address_that_is_none_is_one_line(images, address):
     """In a process of its own: what a client leaves behind waits, and complains, when that ends."""
     pytest.importorskip("distributed")
     command = [sys.executable, "-m", "s2dq", "preprocess", "a.png", "-o", "out", "--scheduler", address]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"s2dq: error: --scheduler {address}: ") and done.stderr.count("\n") == 1
 
@@ -150,7 +150,7 @@ def test_a_run_that_is_given_up_stops_its_workers():
     work = _workers.in_processes(jobs.sleep_long, range(8), 2)
     assert next(work) == (0, 0)
     work.close()
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 120
     assert children() == []
 
 
@@ -175,7 +175,7 @@ def processes_of(group):
     return found
 
 
-def wait_until(claim, seconds=30):
+def wait_until(claim, seconds=120):
     end = time.monotonic() + seconds
     while not claim() and time.monotonic() < end:
         time.sleep(0.02)
@@ -198,7 +198,7 @@ def test_a_killed_worker_costs_no_image(images, number):
             Path("wait.tmp").write_bytes(whole)
             os.replace("wait.tmp", "wait.png")  # for the second try; the first still reads the fifo
             os.kill(worker, number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=180)
         assert wait_until(lambda: processes_of(process.pid) == [])
     assert (process.returncode, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()[1:]] == [f"out/{name}.npy" for name in ("wait", "a", "b", "c")]
@@ -254,9 +254,9 @@ def test_an_interrupt_leaves_no_process_and_no_half_file(images, whom, number, c
     with group_of(command, **default) as process:
         with open("wait1.png", "wb"), open("wait2.png", "wb"):  # they return when the workers have opened them
             assert wait_until(lambda: Path("out/a.json").exists())
-            time.sleep(0.2)  # for the parent to hear of it
+            time.sleep(1)  # for the parent to hear of it
             (os.killpg if whom == "group" else os.kill)(process.pid, number)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=180)
             assert wait_until(lambda: processes_of(process.pid) == [])
     assert process.returncode == code
     if number != signal.SIGKILL:
