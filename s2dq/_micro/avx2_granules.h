@@ -76,6 +76,20 @@ S2DQ_AVX2_INLINE void s2dq_avx2_granule(uint8_t *dst, const uint8_t *src, int64_
         for (int64_t j = 0; j < inner.extent; j++)                                                            \
             s2dq_avx2_granule(dst + i * outer.dst + j * inner.dst, src + i * outer.src + j * inner.src, (W));
 
+/* Two moves of WIDE bytes that overlap. */
+#define S2DQ_AVX2_ENDS(WIDE)                                                                                  \
+    const __m256i last = s2dq_avx2_load(s + width - WIDE, WIDE);                                              \
+    s2dq_avx2_store(d, s2dq_avx2_load(s, WIDE), WIDE);                                                        \
+    s2dq_avx2_store(d + width - WIDE, last, WIDE)
+
+#define S2DQ_AVX2_TWICE(WIDE)                                                                                 \
+    for (int64_t i = 0; i < outer.extent; i++)                                                                \
+        for (int64_t j = 0; j < inner.extent; j++) {                                                          \
+            uint8_t *const d = dst + i * outer.dst + j * inner.dst;                                           \
+            const uint8_t *const s = src + i * outer.src + j * inner.src;                                     \
+            S2DQ_AVX2_ENDS(WIDE);                                                                             \
+        }
+
 /* Two loops of granules. */
 S2DQ_AVX2 static void s2dq_avx2_granules(uint8_t *dst, const uint8_t *src, s2dq_axis outer, s2dq_axis inner,
                                          int64_t width)
@@ -96,32 +110,11 @@ S2DQ_AVX2 static void s2dq_avx2_granules(uint8_t *dst, const uint8_t *src, s2dq_
     default: break;
     }
     if (width < 8) {
-        for (int64_t i = 0; i < outer.extent; i++)
-            for (int64_t j = 0; j < inner.extent; j++) {
-                uint8_t *d = dst + i * outer.dst + j * inner.dst;
-                const uint8_t *s = src + i * outer.src + j * inner.src;
-                const __m256i last = s2dq_avx2_load(s + width - 4, 4);
-                s2dq_avx2_store(d, s2dq_avx2_load(s, 4), 4);
-                s2dq_avx2_store(d + width - 4, last, 4);
-            }
+        S2DQ_AVX2_TWICE(4)
     } else if (width < 16) {
-        for (int64_t i = 0; i < outer.extent; i++)
-            for (int64_t j = 0; j < inner.extent; j++) {
-                uint8_t *d = dst + i * outer.dst + j * inner.dst;
-                const uint8_t *s = src + i * outer.src + j * inner.src;
-                const __m256i last = s2dq_avx2_load(s + width - 8, 8);
-                s2dq_avx2_store(d, s2dq_avx2_load(s, 8), 8);
-                s2dq_avx2_store(d + width - 8, last, 8);
-            }
+        S2DQ_AVX2_TWICE(8)
     } else if (width < 32) {
-        for (int64_t i = 0; i < outer.extent; i++)
-            for (int64_t j = 0; j < inner.extent; j++) {
-                uint8_t *d = dst + i * outer.dst + j * inner.dst;
-                const uint8_t *s = src + i * outer.src + j * inner.src;
-                const __m256i last = s2dq_avx2_load(s + width - 16, 16);
-                s2dq_avx2_store(d, s2dq_avx2_load(s, 16), 16);
-                s2dq_avx2_store(d + width - 16, last, 16);
-            }
+        S2DQ_AVX2_TWICE(16)
     } else {
         S2DQ_AVX2_GRANULES(width)
     }
@@ -272,11 +265,6 @@ typedef struct {
             const uint8_t *const s = src + list->from[k];                                                     \
             MOVE;                                                                                             \
         }
-/* Two moves of WIDE bytes that overlap. */
-#define S2DQ_AVX2_ENDS(WIDE)                                                                                  \
-    const __m256i last = s2dq_avx2_load(s + width - WIDE, WIDE);                                              \
-    s2dq_avx2_store(d, s2dq_avx2_load(s, WIDE), WIDE);                                                        \
-    s2dq_avx2_store(d + width - WIDE, last, WIDE)
 
 /* The granules of a list, of up to 16 bytes, in each of the rows. */
 S2DQ_AVX2 static void s2dq_avx2_listed(uint8_t *dst, const uint8_t *src, const s2dq_avx2_list *list, s2dq_axis rows,
