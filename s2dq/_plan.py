@@ -77,8 +77,8 @@ _PATTERN_BYTES = 128  # lines up to this are one pattern
 _SHARED_ROW_BYTES, _MOST_ROW_BYTES = 1 << 15, 1 << 18  # what all boxes write before any goes on, and no more than that
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
 _LINE_PARTS = 256  # ... but a line is cut into no more parts than this
+_PLANE_RUN = 256  # pixels of rows, from which planes are converted one by one
 _BOX_BYTES = 1 << 22  # about what a box of so long a row moves, for there it is looked at between boxes
-_MANY_PLANES = 1024  # of rows in scratch, where each has a box of its own
 
 
 class Atom(NamedTuple):
@@ -581,7 +581,8 @@ def in_parts(boxes: list[Box]) -> list[Box]:
 
 
 def cut_loops(box: Box) -> Iterator[Box]:
-    """A box in parts of about `_BOX_BYTES`, along its longest loops."""
+    """A box in parts of about `_BOX_BYTES` of its source, along its longest loops. Any loop will do: a box that looks
+    bytes up or converts them counts its constants along, and of tiles, only a loop's last turn goes back."""
     extents = [axis.extent for axis in box.axes]
     size = box.width * prod(extents)
     if size <= 2 * _BOX_BYTES or max(extents, default=1) == 1:
@@ -1147,9 +1148,10 @@ def _depth_converted(p: DepthProblem, tiles: Means | None) -> Plan:
 
 def _line_blocks(p: DepthProblem) -> int:
     """How many blocks of a line are converted before Ctrl-C is looked at; all but of the longest lines."""
-    line = p.channels * p.space[1] * p.itemsize
+    block = p.channels * prod(p.block) * p.itemsize
+    line = block * p.blocks[1]
     most = max(_ROW_BYTES, line // _LINE_PARTS)
-    return p.blocks[1] if line <= most else max(1, most // (p.channels * p.block[1] * p.itemsize))
+    return p.blocks[1] if line <= most else max(1, most // block)
 
 
 def _converted_lines(p: DepthProblem, tiles: Means | None, column: int, block: int) -> Plan:
@@ -1174,7 +1176,7 @@ def _converted_lines(p: DepthProblem, tiles: Means | None, column: int, block: i
                 lo=(region.lo, p.lo[1]), space=(rows, p.space[1]),
             )  # fmt: skip
             first = (start * p.block[0] + region.lo - p.lo[0]) * src["h"] + column * src["w"] + _first_channel(p, src)
-            boxes = _conversions(p, src, steps, rows, first) if rows * wide else []
+            boxes = [_conversion(p, src, steps, rows, first)] if rows * wide else []
             moves, size = _scratch_moves(inner, tiles, rows * wide, start * dst["h"] + block * dst["w"])
             boxes, moves = in_parts(boxes), in_parts(moves)
             row_axes = [
@@ -1192,29 +1194,21 @@ def _converted_lines(p: DepthProblem, tiles: Means | None, column: int, block: i
     return Plan(tuple(segments), max(sizes))
 
 
-def _in_planes(p: DepthProblem) -> bool:
-    """Whether rows in scratch keep channels in planes, as their frames do."""
-    return p.source.axes[1] == "c" and p.channels <= _MANY_PLANES
-
-
 def _scratch_steps(p: DepthProblem, rows: int) -> dict[str, int]:
-    """Steps of rows in scratch."""
-    if _in_planes(p):
-        return {"n": 0, "c": rows * p.space[1] * p.itemsize, "h": p.space[1] * p.itemsize, "w": p.itemsize}
-    return {"n": 0, "h": p.space[1] * p.channels * p.itemsize, "w": p.channels * p.itemsize, "c": p.itemsize}
+    """Steps of rows in scratch: channels one behind the other, or in planes where the frames have long runs of them."""
+    planes = p.source.axes[1] == "c" and rows * p.space[1] >= _PLANE_RUN
+    order = "chw" if planes else "hwc"
+    extents = {"c": p.channels, "h": rows, "w": p.space[1]}
+    return {"n": 0, **dict(zip(order, contiguous_steps(tuple(extents[axis] for axis in order), p.itemsize)))}
 
 
-def _conversions(p: DepthProblem, src: dict[str, int], to: dict[str, int], rows: int, first: int) -> list[Box]:
-    """Boxes that convert rows of frames: of all their channels, or a box for each plane."""
+def _conversion(p: DepthProblem, src: dict[str, int], to: dict[str, int], rows: int, first: int) -> Box:
+    """The box that converts rows of frames."""
     step, _, table = _shallow_steps(p, src, 1, 0)
-    loops = (Axis(rows, src["h"], to["h"]), Axis(p.space[1], src["w"], to["w"]))
-    if not _in_planes(p):
-        return [Box(X, T, first, 0, p.staged, (*loops, Axis(p.channels, step, to["c"], table)), "stage")]
-    one = Axis(1, 0, p.itemsize)
-    return [
-        Box(X, T, first + c * step, c * to["c"], p.staged, (*loops, one), "stage", c * table)
-        for c in range(p.channels)
-    ]
+    loops = (
+        Axis(rows, src["h"], to["h"]), Axis(p.space[1], src["w"], to["w"]), Axis(p.channels, step, to["c"], table),
+    )  # fmt: skip
+    return Box(X, T, first, 0, p.staged, loops, "stage")
 
 
 def _scratch_moves(inner: DepthProblem, tiles: Means | None, base: int, dst_offset: int) -> tuple[list[Box], int]:

@@ -10,7 +10,7 @@
 #include "axis.h"
 #include "convert.h"
 
-enum { S2DQ_STAGE_BLOCK = 512 }; /* elements at a time */
+enum { S2DQ_STAGE_BLOCK = 512, S2DQ_STAGE_CHANNELS = 32 }; /* elements at a time; and channels of planes */
 
 typedef struct {
     int from, to;      /* types, as convert.h counts them */
@@ -26,7 +26,10 @@ typedef struct {
                                             float rescale, const float *S2DQ_RESTRICT mean,                       \
                                             const float *S2DQ_RESTRICT std)                                       \
     {                                                                                                             \
-        for (int64_t i = 0; i < n; i++) dst[i] = (src[i] * rescale - mean[i]) / std[i];                           \
+        if (!mean)                                                                                                \
+            for (int64_t i = 0; i < n; i++) dst[i] = src[i] * rescale;                                            \
+        else                                                                                                      \
+            for (int64_t i = 0; i < n; i++) dst[i] = (src[i] * rescale - mean[i]) / std[i];                       \
     }
 
 S2DQ_NORMALISE(portable, )
@@ -35,6 +38,7 @@ S2DQ_NORMALISE(avx2, __attribute__((target("avx2"))))
 S2DQ_NORMALISE(avx512, __attribute__((target("avx512f,avx512bw,avx512vl,avx2,prefer-vector-width=512"))))
 #endif
 
+/* No `mean` where that of every element is 0, and its deviation 1. */
 static void s2dq_normalise(int isa, float *dst, const float *src, int64_t n, float rescale, const float *mean,
                            const float *std)
 {
@@ -48,27 +52,56 @@ static void s2dq_normalise(int isa, float *dst, const float *src, int64_t n, flo
 #endif
 }
 
-/* Constants of channels `first` to `first + n` of every pixel in a block. */
-static void s2dq_stage_constants(float *mean, float *std, int32_t *where, const s2dq_stage *stage, int64_t first,
-                                 int64_t n, int64_t pixels)
+/* A block of elements one behind the other. */
+typedef struct {
+    const s2dq_stage *stage;
+    const s2dq_converters *converters;
+    int isa;
+    bool plain; /* means of 0 and deviations of 1 change nothing */
+    float mean[S2DQ_STAGE_BLOCK], std[S2DQ_STAGE_BLOCK];
+    int32_t where[S2DQ_STAGE_BLOCK]; /* of the tables */
+    float from[S2DQ_STAGE_BLOCK], numbers[S2DQ_STAGE_BLOCK], to[S2DQ_STAGE_BLOCK];
+} s2dq_stage_block;
+
+/* Constants of channels `first` to `first + n` of every one of the pixels. */
+static void s2dq_stage_constants(s2dq_stage_block *block, int64_t first, int64_t n, int64_t pixels)
 {
-    for (int64_t i = 0; i < pixels * n; i++) {
-        const int64_t c = stage->constants == 1 ? 0 : first + i % n;
-        mean[i] = stage->mean[c], std[i] = stage->std[c], where[i] = (int32_t)(256 * c);
+    const s2dq_stage *const stage = block->stage;
+    block->plain = true;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t c = stage->constants == 1 ? 0 : first + i;
+        block->where[i] = (int32_t)(256 * c);
+        if (stage->from == S2DQ_U8) continue;
+        block->mean[i] = stage->mean[c], block->std[i] = stage->std[c];
+        /* Of zeros, only what is subtracted as it is leaves them their sign. */
+        block->plain = block->plain && stage->mean[c] == 0 && !signbit(stage->mean[c]) && stage->std[c] == 1;
+    }
+    for (int64_t have = n; have < n * pixels; have *= 2) {
+        const size_t more = (size_t)s2dq_min(have, n * pixels - have) * 4;
+        memcpy(block->where + have, block->where, more);
+        if (stage->from == S2DQ_U8) continue;
+        memcpy(block->mean + have, block->mean, more);
+        memcpy(block->std + have, block->std, more);
     }
 }
 
-/* A block of pixels, or a part of the channels of one, one element behind the other. */
-static void s2dq_stage_gather(uint8_t *block, const uint8_t *src, int64_t size, int64_t pixels, int64_t pixel_step,
-                              int64_t channels, int64_t channel_step)
+/* Pixels, or a part of their channels, from where they are. OUT: their elements one behind the other. */
+static const uint8_t *s2dq_stage_gather(s2dq_stage_block *block, const uint8_t *src, int64_t size, int64_t pixels,
+                                        int64_t pixel_step, int64_t channels, int64_t channel_step)
 {
-    if (channel_step == size && pixel_step == size * channels) {
-        memcpy(block, src, (size_t)(pixels * channels * size));
-        return;
+    uint8_t *const from = (uint8_t *)block->from;
+    if ((channel_step == size || channels == 1) && (pixel_step == size * channels || pixels == 1)) {
+        if ((uintptr_t)src % (uintptr_t)size == 0) return src;
+        memcpy(from, src, (size_t)(pixels * channels * size));
+    } else if (size == 4) {
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t w = 0; w < pixels; w++)
+                memcpy(from + 4 * (w * channels + c), src + w * pixel_step + c * channel_step, 4);
+    } else {
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t w = 0; w < pixels; w++) from[w * channels + c] = src[w * pixel_step + c * channel_step];
     }
-    for (int64_t w = 0; w < pixels; w++)
-        for (int64_t c = 0; c < channels; c++, block += size)
-            memcpy(block, src + w * pixel_step + c * channel_step, (size_t)size);
+    return from;
 }
 
 /* Elements of a table for each byte, which starts at `table` plus what `where` says of its place. */
@@ -82,37 +115,57 @@ static void s2dq_stage_look_up(uint8_t *dst, const uint8_t *bytes, const uint8_t
     }
 }
 
-/* Three loops - rows, pixels, channels - from frames to scratch, where pixels and channels lie one behind the other.
- * IN: `first`, the constants of the first channel. */
+/* `n` elements, aligned as what they are. */
+static void s2dq_stage_convert(s2dq_stage_block *block, uint8_t *dst, const uint8_t *from, int64_t n)
+{
+    const s2dq_stage *const stage = block->stage;
+    const int64_t size = s2dq_size_of(stage->to);
+    uint8_t *const to = (uintptr_t)dst % (uintptr_t)size ? (uint8_t *)block->to : dst;
+    if (stage->from == S2DQ_U8) {
+        s2dq_stage_look_up(to, from, stage->table, block->where, size, n);
+    } else {
+        float *const numbers = stage->to == S2DQ_F32 ? (float *)to : block->numbers;
+        s2dq_normalise(block->isa, numbers, (const float *)from, n, stage->rescale, block->plain ? NULL : block->mean,
+                       block->std);
+        if (stage->to == S2DQ_F16) block->converters->narrow(to, numbers, n);
+        else if (stage->to != S2DQ_F32)
+            block->converters->from_float[stage->to][0](to, numbers, n, &stage->scale, &stage->zero);
+    }
+    if (to != dst) memcpy(dst, to, (size_t)(n * size));
+}
+
+/* Three loops - rows, pixels, channels - from frames to scratch. There, either channels lie one behind the other, and
+ * pixels behind those, or pixels do. IN: `first`, the constants of the first channel. */
 static void s2dq_stage_rows(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int64_t first,
                             const s2dq_stage *stage, const s2dq_converters *converters, int isa)
 {
-    const s2dq_axis rows = axes[0], across = axes[1], channels = axes[2];
+    s2dq_axis rows = axes[0], across = axes[1];
+    const s2dq_axis channels = axes[2];
     const int64_t from_size = s2dq_size_of(stage->from), to_size = s2dq_size_of(stage->to);
-    const int64_t n = s2dq_min(channels.extent, S2DQ_STAGE_BLOCK);
-    const int64_t pixels = S2DQ_STAGE_BLOCK / n;
-    float block[S2DQ_STAGE_BLOCK], numbers[S2DQ_STAGE_BLOCK], mean[S2DQ_STAGE_BLOCK], std[S2DQ_STAGE_BLOCK];
-    int32_t where[S2DQ_STAGE_BLOCK];
+    const bool planes = across.dst == to_size;
+    /* Of frames in planes, a line of each is used up while it is near. */
+    const int64_t most = across.extent > 1 && across.src == from_size ? S2DQ_STAGE_CHANNELS : S2DQ_STAGE_BLOCK;
+    const int64_t n = planes ? 1 : s2dq_min(channels.extent, most);
     s2dq_environment before;
+    s2dq_stage_block block;
+    block.stage = stage, block.converters = converters, block.isa = isa;
+    if (rows.src == across.src * across.extent && rows.dst == across.dst * across.extent)
+        across.extent *= rows.extent, rows.extent = 1;
+    const int64_t pixels = s2dq_min(across.extent, S2DQ_STAGE_BLOCK / n);
     s2dq_enter(&before);
     for (int64_t c = 0; c < channels.extent; c += n) {
         const int64_t some = s2dq_min(channels.extent - c, n);
-        s2dq_stage_constants(mean, std, where, stage, first + c, some, pixels);
+        s2dq_stage_constants(&block, first + c, some, pixels);
         for (int64_t h = 0; h < rows.extent; h++) {
             for (int64_t w = 0; w < across.extent; w += pixels) {
-                const int64_t wide = s2dq_min(across.extent - w, pixels), count = wide * some;
+                const int64_t wide = s2dq_min(across.extent - w, pixels);
                 const uint8_t *from = src + h * rows.src + w * across.src + c * channels.src;
-                uint8_t *to = dst + h * rows.dst + w * across.dst + c * channels.dst;
-                s2dq_stage_gather((uint8_t *)block, from, from_size, wide, across.src, some, channels.src);
-                if (stage->from == S2DQ_U8) {
-                    s2dq_stage_look_up(to, (const uint8_t *)block, stage->table, where, to_size, count);
-                    continue;
-                }
-                s2dq_normalise(isa, numbers, block, count, stage->rescale, mean, std);
-                if (stage->to == S2DQ_F32) memcpy(block, numbers, (size_t)count * 4);
-                else if (stage->to == S2DQ_F16) converters->narrow(block, numbers, count);
-                else converters->from_float[stage->to][0](block, numbers, count, &stage->scale, &stage->zero);
-                memcpy(to, block, (size_t)(count * to_size));
+                uint8_t *const to = dst + h * rows.dst + w * across.dst + c * channels.dst;
+                const bool apart = across.dst != some * to_size;
+                from = s2dq_stage_gather(&block, from, from_size, wide, across.src, some, channels.src);
+                s2dq_stage_convert(&block, apart ? (uint8_t *)block.to : to, from, wide * some);
+                for (int64_t k = 0; apart && k < wide; k++)
+                    memcpy(to + k * across.dst, (uint8_t *)block.to + k * some * to_size, (size_t)(some * to_size));
             }
         }
     }
