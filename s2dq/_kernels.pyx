@@ -343,7 +343,6 @@ cdef int64_t AWAKE = 1000000         # nanoseconds since the last such call
 cdef int64_t RESIDENT = 1 << 24      # bytes of a result that may still be in the caches at the next call
 cdef int64_t TASK_MIN = 1 << 16      # a task is worth handing out
 cdef int64_t TASK_MAX = 1 << 23      # and small enough to share evenly, and to wait for after Ctrl-C
-cdef int64_t LONG_ROW = 1 << 24      # written by a row that is not waited for: its boxes are
 cdef int64_t SHIFT = 30000000        # nanoseconds between two looks at pending signals
 cdef int64_t GLANCE = 1 << 20        # bytes of the result between two looks at the clock
 cdef int64_t SLAB_BYTES = 1 << 26    # or, without a clock, bytes of the result
@@ -373,7 +372,8 @@ cdef struct Box:
 cdef struct Segment:
     int row_axes, boxes
     int64_t rows                 # how many
-    int64_t row_bytes            # written by one row
+    bint in_turn                 # whether a row runs box after box
+    int64_t row_bytes            # written by one row, to the result or to scratch, whichever is more
     int64_t task_rows            # filled in by `run`, in its own copy
     int64_t first_task
     s2dq_axis *axes              # of the rows
@@ -460,13 +460,15 @@ cdef class Program:
     cdef readonly int64_t scratch
     cdef readonly int64_t nbytes
     cdef bint past               # whether results go past the caches
-    cdef bint slow               # whether boxes of a row are tasks, of one thread
+    cdef int64_t work            # bytes written, of the result and to scratch
+    cdef bint boxed              # whether a task is less than a row, so that one thread has all
 
     def __cinit__(self, const int64_t[::1] table not None):
         cdef Py_ssize_t length = table.shape[0]
         cdef Py_ssize_t at = 2
         cdef int s, k, axes = 0, boxes = 0, tiles = 0, networks = 0
         cdef int64_t size
+        cdef int64_t written[2]  # to the result, and to scratch
         cdef Segment *segment
         cdef Box *box
         if length < 2 or not 0 <= table[0] <= length // 2:
@@ -493,6 +495,7 @@ cdef class Program:
                 self._read_axis(table, &at, &axes)
                 segment.rows *= segment.axes[k].extent
             segment.box = &self.boxes[boxes]
+            written[0] = written[1] = 0
             for _ in range(segment.boxes):
                 box = &self.boxes[boxes]
                 box.number = boxes
@@ -536,10 +539,12 @@ cdef class Program:
                     self._reads(box, box.tile.src, box.tile.inputs, box.tile.loads)
                 if box.source == BUFFER_X:
                     self._reach(segment, box)
-                if box.target == BUFFER_Y:
-                    segment.row_bytes += size
-            self.nbytes += segment.rows * segment.row_bytes
-            self.slow = self.slow or in_boxes(segment)
+                written[box.target == BUFFER_T] += size
+            self.nbytes += segment.rows * written[0]
+            segment.in_turn = segment.boxes > 1
+            segment.row_bytes = max(written[0], written[1])
+            self.work += segment.rows * segment.row_bytes
+            self.boxed = self.boxed or in_boxes(segment)
         if self.low > self.high:  # it reads nothing
             self.low = self.high = 0
         self._choose_fetching()
@@ -914,7 +919,6 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
     cdef const s2dq_axis *axes = segment.axes
     cdef const Box *box = segment.box
     cdef const uint8_t *source = buffers.x if box.source == BUFFER_X else buffers.fill
-    cdef bint in_turn = segment.boxes > 1 or box.source == BUFFER_T or box.target == BUFFER_T
 
     if inner < 0:  # a single row
         run_row(segment, buffers, scratch, 0, 0)
@@ -926,14 +930,14 @@ cdef void run_rows(const Segment *segment, const Buffers *buffers, uint8_t *scra
         src += index[k] * axes[k].src
         dst += index[k] * axes[k].dst
         tab += index[k] * axes[k].tab
-    if not in_turn:
+    if not segment.in_turn:
         loops[0] = axes[inner]
         for k in range(box.count):
             loops[k + 1] = box.axes[k]
     row = first
     while True:
         strip = min(axes[inner].extent - index[inner], last - row)
-        if in_turn:
+        if segment.in_turn:
             for k in range(strip):
                 run_row(segment, buffers, scratch, src + k * axes[inner].src, dst + k * axes[inner].dst)
         else:
@@ -1006,19 +1010,19 @@ cdef void run_task(const void *work, int64_t task) noexcept nogil:
 
 
 cdef inline bint in_boxes(const Segment *segment) noexcept nogil:
-    """Whether its boxes are tasks of their own, one after the other: of a pixel with millions of channels, say."""
-    return segment.boxes > 1 and segment.row_bytes > LONG_ROW
+    """Whether a row is too much for a task, as that of a pixel with millions of channels: each of its boxes is one."""
+    return segment.in_turn and segment.row_bytes > TASK_MAX
 
 
 cdef inline int sharers(Program program, int num_threads) noexcept nogil:
     """How many threads share a program, and its scratch."""
-    return 1 if program.slow else team_for(program.nbytes, num_threads)
+    return 1 if program.boxed else team_for(program.work, num_threads)
 
 
 cdef int64_t share_out(Program program, Segment *segments, int team) noexcept nogil:
     """Cut the rows of all segments into tasks; OUT: `task_rows` and `first_task`. Returns the number of tasks."""
     cdef int64_t parts = 4 * team if team > 1 else 1  # a thread of its own has nobody to share with
-    cdef int64_t size = min(max(program.nbytes // parts, TASK_MIN), TASK_MAX)
+    cdef int64_t size = min(max(program.work // parts, TASK_MIN), TASK_MAX)
     cdef int64_t tasks = 0
     cdef int s
     for s in range(program.count):
@@ -1270,7 +1274,7 @@ cdef int execute(Program program, Buffers *buffers, int num_threads) except -1:
         if not segments or not buffers.scratch:
             raise MemoryError(*NO_SCRATCH)
         errand = errand_of(program, segments, buffers, team > 1)
-        run_tasks(run_task, &errand, tasks, program.nbytes, team)
+        run_tasks(run_task, &errand, tasks, program.work, team)
     finally:
         free(segments)
         free(buffers.scratch)
@@ -1316,7 +1320,7 @@ cdef int run_alone(Program program, Buffers *buffers) noexcept nogil:
         tasks = share_out(program, segments, 1)
         shift.run, shift.work = run_task, &errand
         while done < tasks and status == 0:
-            begin_shift(&shift, done, tasks, program.nbytes, 1)
+            begin_shift(&shift, done, tasks, program.work, 1)
             work_on(&shift)
             done = min(shift.next, shift.stop)
             if done < tasks:

@@ -408,12 +408,14 @@ def print_interrupts(folder, num_threads):
 @pytest.mark.skipif(not ON_LINUX or sys.maxsize < 2**32, reason="needs memfd_create and a 64-bit address space")
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_interrupt_is_answered(folder, num_threads):
-    for _ in range(3):  # machines halt now and then
+    late = LIMIT * PATIENCE
+    times = []
+    while len(times) < 3 and max(times, default=late) >= late:  # machines halt now and then
         lines = [line.split() for line in run_child(print_interrupts, str(folder), num_threads).splitlines()]
         assert [right for _, right in lines] == ["True", "True"]
-        if all(0 <= float(took) < LIMIT * PATIENCE for took, _ in lines):
-            break
-    assert all(0 <= float(took) < LIMIT * PATIENCE for took, _ in lines), lines
+        assert all(float(took) >= 0 for took, _ in lines)
+        times.append(max(float(took) for took, _ in lines))
+    assert sorted(times)[len(times) // 2] < late, times
 
 
 def exit_while_threads_run(folder, num_threads):

@@ -131,7 +131,7 @@ def interrupter():
 
 def interrupt_all(threads, limit):
     """For every call: how long it takes from the signal to KeyboardInterrupt, and whether it ended before. One that is
-    late is tried again, twice: machines halt now and then, and a kernel that does not look at signals never does."""
+    late has to be in time twice more: machines halt now and then."""
     import time
 
     ask, when = interrupter()
@@ -141,7 +141,8 @@ def interrupt_all(threads, limit):
     expected = right_answers()
     s2dq.set_num_threads(threads)
     for name, call in long_calls().items():
-        for _ in range(3):
+        times = []
+        while len(times) < 3 and max(times, default=limit) >= limit:
             ended = 0
             try:
                 ask(150 if name == "s2d padded" else 5)  # not while the padding is written, which takes a second
@@ -149,12 +150,10 @@ def interrupt_all(threads, limit):
                     call(threads)
                     ended += 1
             except KeyboardInterrupt:
-                took = time.monotonic() - when()
+                times.append(time.monotonic() - when())
             if right_answers() != expected:
                 raise AssertionError(f"wrong bytes after {name} was interrupted")
-            if took < limit:
-                break
-        print(name, took, ended, _kernels.isa(), sep=": ")
+        print(name, sorted(times)[len(times) // 2], ended, _kernels.isa(), sep=": ")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -174,7 +173,7 @@ def test_interrupt_is_answered(isa, threads):
 
 
 def raise_from_a_handler(limit):
-    """For every call, not made before and made before: what is raised while it runs, and how late at best."""
+    """For every call, not made before and made before: what is raised while it runs, and how late, as above."""
     import signal
     import time
 
@@ -190,7 +189,8 @@ def raise_from_a_handler(limit):
     signal.signal(signal.SIGALRM, too_late)
     for name, call in calls.items():
         for new in (True, False):
-            for _ in range(3):
+            times = []
+            while len(times) < 3 and max(times, default=limit) >= limit:
                 if new:
                     operators.program_of.cache_clear()
                 ended = 0
@@ -203,10 +203,8 @@ def raise_from_a_handler(limit):
                 except BaseException as error:
                     error = error.__cause__ or error  # of what comes while the arguments are still being checked
                     answer = type(error).__name__ + str(error)
-                took = time.monotonic() - raised.pop()
-                if took < limit:
-                    break
-            print(name, answer, took, ended, sep=": ")
+                times.append(time.monotonic() - raised.pop())
+            print(name, answer, sorted(times)[len(times) // 2], ended, sep=": ")
 
 
 def test_what_a_handler_raises_ends_the_call():
@@ -294,13 +292,13 @@ def interrupt_main_while_another_computes():
 
 
 def test_interrupt_of_the_main_thread_while_another_computes():
-    for _ in range(3):
+    times = []
+    while len(times) < 3 and max(times, default=LIMIT * PATIENCE) >= LIMIT * PATIENCE:
         took, results, after = run_child(
             interrupt_main_while_another_computes, helpers=(interrupter, right_answers)).split()  # fmt: skip
-        if float(took) < LIMIT * PATIENCE:
-            break
-    assert float(took) < LIMIT * PATIENCE
-    assert (results, after) == ("True", "True"), "the call of the other thread was disturbed"
+        assert (results, after) == ("True", "True"), "the call of the other thread was disturbed"
+        times.append(float(took))
+    assert sorted(times)[len(times) // 2] < LIMIT * PATIENCE
 
 
 # ------------------------------------------------------------------------------------------ the interpreter's end

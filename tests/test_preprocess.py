@@ -448,18 +448,21 @@ def test_lines_that_are_converted_in_parts(rng, monkeypatch, longest, parts):
     assert cut > 60
 
 
-@pytest.mark.parametrize("planes, part", [(2, 64), (1 << 10, 64), (2, 1 << 22), (4, 1)])
-def test_pixels_that_are_converted_in_parts(rng, monkeypatch, planes, part):
-    """As those of many millions of channels are; and frames of many planes, which rows in scratch do not keep."""
-    monkeypatch.setattr(_plan, "_MANY_PLANES", planes)
+@pytest.mark.parametrize("channels, part, run", [
+    (5, 1, 1), (5, 64, 256), (65, 64, 256), (33, 16, 10), (3, 200, 1), (3, 1 << 22, 1), (20, 1 << 22, 20),
+])  # fmt: skip
+def test_rows_that_are_converted_in_parts(rng, monkeypatch, channels, part, run):
+    """As those of millions of channels are: parts of pixels, of their channels, and of what moves them on. In scratch,
+    frames in planes stay so or do not."""
     monkeypatch.setattr(_plan, "_BOX_BYTES", part)
+    monkeypatch.setattr(_plan, "_PLANE_RUN", run)
     boxes = 0
     for source, kind in product(("NHWC", "NCHW"), (np.float32, np.uint8)):
         for data_format, block, mode in product(("NHWC", "NCHW", "NCHW_VECT_C"), (1, 2, 3), ("DCR", "CRD")):
-            values = rng.uniform(0, 255, (2, 6, 6, 5)).astype(kind)
+            values = rng.uniform(0, 255, (2, 6, 6, channels)).astype(kind)
             frames = values[:, ::-1] if source == "NHWC" else values.transpose(0, 3, 1, 2)
-            settings = {"mean": (0.1, 0.2, 0.3, 0.4, 0.5), "input_format": source, "data_format": data_format,
-                        "block_size": block, "mode": mode}
+            settings = {"mean": tuple(np.linspace(0.1, 0.5, channels)), "input_format": source,
+                        "data_format": data_format, "block_size": block, "mode": mode}
             settings |= {"scale": 0.02} if kind is np.float32 else {"dtype": "float32"}
             for size in (None, (12, 18)):
                 operators.program_of.cache_clear()
@@ -474,25 +477,45 @@ def test_pixels_that_are_converted_in_parts(rng, monkeypatch, planes, part):
                     plan = _plan.plan_depth(problem, tiles=operators._TILES)
                     boxes += sum(box.lookup == "stage" for segment in plan.segments for box in segment.boxes)
     operators.program_of.cache_clear()
-    assert boxes > {1: 2000, 64: 500, 1 << 22: 60}[part], "too few for parts"
+    assert boxes > 200 or (boxes and part == 1 << 22), "too few for parts"
 
 
-@pytest.mark.parametrize("source", ["NHWC", "NCHW"])
-def test_a_pixel_of_millions_of_channels(source):
-    """Longer than a row that is waited for: its boxes are tasks, of one thread."""
-    shape = (3, 1, 1, 2**24 + 5) if source == "NHWC" else (3, 2**24 + 5, 1, 1)
-    frames = np.resize(np.arange(-100, 100, 0.25, np.float32), shape)
-    pre = s2dq.Preprocessor(scale=0.25, rescale=1, zero_point=3, input_format=source, data_format=source, num_threads=2)
+@pytest.mark.parametrize("source, size", [("NHWC", None), ("NCHW", None), ("NHWC", (1, 3)), ("NHWC", (2, 1))])
+def test_a_pixel_of_millions_of_channels(source, size):
+    """Too much for a task, so each box of such a row is one, of one thread; padding too."""
+    channels = 2**23 + 5
+    frames = np.resize(np.arange(-100, 100, 0.25, np.float32), (3, channels))
+    pre = s2dq.Preprocessor(scale=0.25, rescale=1, zero_point=3, input_format=source, data_format=source, num_threads=2,
+                            size=size, pad_value=7)  # fmt: skip
+    expected = np.clip(np.rint(frames * 4) + 3, -128, 127).astype(np.int8)
+    frames = frames.reshape((3, 1, 1, channels) if source == "NHWC" else (3, channels, 1, 1))
     found = pre(frames)
     assert _kernels.last_team_size() == 1
-    np.testing.assert_array_equal(found, np.clip(np.rint(frames * 4) + 3, -128, 127).astype(np.int8), strict=True)
+    height, width = size or (1, 1)
+    top, left = (height - 1) // 2, (width - 1) // 2
+    pixels = found.reshape(3, height * width, channels) if source == "NHWC" else found.reshape(3, 1, channels)
+    for k in range(height * width):
+        right = expected if k == top * width + left else np.int8(7 * 4 + 3)
+        assert (pixels[:, k] == right).all(), k
     problem = _validate.frame_call("Preprocessor", pre._settings, frames, None).problem
-    program = operators.program_of(problem)
-    (rows, *_), count = program.tasks(1)
-    assert rows == (1, 0) and 12 <= count == program.tasks(8)[1]
+    (rows, *_), count = operators.program_of(problem).tasks(1)
+    assert rows == (1, 0) and count >= 3 * 2 * 2, "a conversion and a move of each frame, in parts"
 
 
-def test_planning_frames_of_many_planes_takes_no_time_for_each():
+def test_what_goes_to_scratch_is_shared_out_and_waited_for(rng):
+    """Blocks of which a crop leaves next to nothing: the words are unpacked all the same."""
+    block = 49
+    x = rng.integers(-128, 128, (40, (block * block * 3 + 3) // 4, 1, 1, 4), np.int8)
+    settings = {"channels": block * block * 3, "crops": [[24, 24]] * 2, "out_format": "NHWC"}
+    found = s2dq.depth_to_space(x, block, "NCHW_VECT_C", **settings)
+    np.testing.assert_array_equal(found, reference.depth_to_space(x, block, "NCHW_VECT_C", **settings), strict=True)
+    call = _validate.depth_call("depth_to_space", False, x, block, "NCHW_VECT_C", "DCR", "NHWC", 4,
+                                settings["channels"], settings["crops"], None, None, None)  # fmt: skip
+    program = operators.program_of(call.problem)
+    assert program.nbytes == found.nbytes == 120 and program.tasks(2)[1] >= 4
+
+
+def test_frames_of_many_planes_have_no_box_for_each():
     problem = _validate.frame_call("Preprocessor", s2dq.Preprocessor(scale=1, input_format="NCHW")._settings,
                                    np.zeros((1, 2**16, 2, 2), np.float32), None).problem  # fmt: skip
     plan = _plan.plan_depth(problem, tiles=operators._TILES)
