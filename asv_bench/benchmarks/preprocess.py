@@ -40,6 +40,45 @@ class Preprocess:
     track_ratio_to_numpy.unit = "times"
 
 
+FLOATS = {  # name: shape and dtype of the frames, arguments
+    "planes_640": ((1, 3, 640, 640), np.float32, {"input_format": "NCHW", "scale": 0.02}),
+    "planes_224_normalised_batch8": ((8, 3, 224, 224), np.float32, {
+        "input_format": "NCHW", "scale": 0.02, "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}),
+    "planes_56_c64_b2": ((1, 64, 56, 56), np.float32, {"input_format": "NCHW", "scale": 0.02, "block_size": 2}),
+    "planes_7_c1280": ((1, 1280, 7, 7), np.float32, {"input_format": "NCHW", "scale": 0.02}),
+    "pixels_640": ((1, 640, 640, 3), np.float32, {"scale": 0.02}),
+    "to_float32_640_normalised": ((1, 640, 640, 3), np.uint8, {
+        "dtype": "float32", "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225), "data_format": "NCHW"}),
+}  # fmt: skip
+
+
+class PreprocessFloats:
+    """Frames of floats to int8, and bytes to floats: what is converted on its way."""
+
+    param_names = ("case",)
+    params = (tuple(FLOATS),)
+    version = "1"
+
+    def setup(self, name):
+        if not hasattr(s2dq, "Preprocessor"):
+            raise NotImplementedError
+        shape, dtype, arguments = FLOATS[name]
+        self.frames = np.random.default_rng(0).uniform(0, 255, shape).astype(dtype)
+        self.pre = s2dq.Preprocessor(**arguments, num_threads=1)
+        self.out = self.pre(self.frames)
+
+    def call(self):
+        self.pre(self.frames, out=self.out)
+
+    def time_call(self, name):
+        self.call()
+
+    def track_ratio_to_copy(self, name):
+        return ratio_to_copy(self.call, self.out.nbytes)
+
+    track_ratio_to_copy.unit = "copies"
+
+
 INVERSE = {  # name: shape of the tensor, arguments
     "camera_640": ((1, 640, 640, 3), {}),
     "camera_640_nchw": ((1, 3, 640, 640), {"data_format": "NCHW"}),
