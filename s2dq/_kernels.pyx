@@ -343,6 +343,7 @@ cdef int64_t AWAKE = 1000000         # nanoseconds since the last such call
 cdef int64_t RESIDENT = 1 << 24      # bytes of a result that may still be in the caches at the next call
 cdef int64_t TASK_MIN = 1 << 16      # a task is worth handing out
 cdef int64_t TASK_MAX = 1 << 23      # and small enough to share evenly, and to wait for after Ctrl-C
+cdef int64_t PART_MAX = 1 << 21      # of a conversion, whose elements may each be in a line of its own
 cdef int64_t SHIFT = 30000000        # nanoseconds between two looks at pending signals
 cdef int64_t GLANCE = 1 << 20        # bytes of the result between two looks at the clock
 cdef int64_t SLAB_BYTES = 1 << 26    # or, without a clock, bytes of the result
@@ -2035,7 +2036,7 @@ cdef struct Parts:               # of a conversion
 cdef int64_t part_size(int64_t nbytes, int64_t width, int team) noexcept nogil:
     """Elements that a thread of a team converts at once: parts begin at lines of the result, so that no two threads
     write one."""
-    return min(max(nbytes // (4 * team), TASK_MIN), TASK_MAX) // width // 64 * 64
+    return min(max(nbytes // (4 * team), TASK_MIN), PART_MAX) // width // 64 * 64
 
 
 def conversion_part(int64_t nbytes, int64_t width, int team):

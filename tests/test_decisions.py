@@ -162,7 +162,7 @@ def test_tasks_of_any_size_wait_for_signals(size, milliseconds, most):
 
 
 @pytest.mark.parametrize("nbytes, width, team, part", [
-    (64 * KIB, 1, 1, 64 * KIB), (MIB, 4, 1, 64 * KIB), (MIB, 4, 2, 32 * KIB), (1 << 30, 4, 2, 2 * MIB),
+    (64 * KIB, 1, 1, 64 * KIB), (MIB, 4, 1, 64 * KIB), (MIB, 4, 2, 32 * KIB), (1 << 30, 4, 2, 512 * KIB),
     (MIB, 1, 3, 87360), (4 * MIB, 2, 8, 64 * KIB),
 ])  # fmt: skip
 def test_parts_of_a_conversion_are_whole_lines(nbytes, width, team, part):

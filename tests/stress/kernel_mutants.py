@@ -60,7 +60,7 @@ OTHER_MACHINES = {"neon.h"}
 # what is read or written behind an array.
 PROGRAMS = [("boxes 20000 1 portable", False), ("boxes 20000 1 avx2", False), ("boxes 20000 1 avx512vbmi", False),
             ("tiles 8000 1 avx2", False), ("tiles 8000 1 avx512vbmi", False), ("boxes 3000 2 all", True),
-            ("tiles 2000 2 avx2", True), ("tiles 2000 2 avx512vbmi", True), ("numbers 3000 1 portable", False),
+            ("tiles 2000 3 avx2", True), ("tiles 2000 3 avx512vbmi", True), ("numbers 3000 1 portable", False),
             ("numbers 3000 1 avx2", False), ("numbers 3000 1 avx512vbmi", False),
             ("numbers 1000 2 all", True), ("system", False), ("system", True)]  # fmt: skip
 # The same for another machine, by its name.
