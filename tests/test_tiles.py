@@ -447,6 +447,23 @@ def test_networks_of_random_transposes(rng):
     assert networks > 15
 
 
+def test_boxes_in_parts_move_what_they_moved(rng, monkeypatch):
+    """Tiles whose last turn goes back, networks, and boxes without either; and how large the parts are."""
+    back = cut = 0
+    for k in range(60):
+        box = random_transpose_box(rng) if k % 3 == 0 else random_box(rng, 3000)
+        for whole in (box, *(part for segment in tiled(box) for part in segment.boxes)):
+            monkeypatch.setattr(_plan, "_BOX_BYTES", most := int(rng.choice((1, 100, 1000))))
+            parts = list(_plan.cut_loops(whole))
+            equal(*(map_of_segments((Segment((), tuple(boxes)),)) for boxes in ((whole,), parts)), f"{whole}")
+            sizes = [part.width * prod(axis.extent for axis in part.axes) for part in parts]
+            assert all(size <= 2 * most or size == whole.width for size in sizes)
+            assert len(parts) <= 1 + 4 * sum(sizes) // max(most, whole.width)
+            cut += len(parts) > 1
+            back += len(parts) > 1 and any(axis.src_back or axis.dst_back for axis in whole.axes)
+    assert cut > 60 and back > 6
+
+
 @pytest.mark.parametrize("beyond", [0, 5])
 @pytest.mark.parametrize(("height", "width"), [(8, 8), (7, 64), (17, 24), (16, 40), (9, 16), (20, 32), (11, 64)])
 @pytest.mark.parametrize("itemsize", [1, 2, 4, 8])
