@@ -335,10 +335,11 @@ static void draw_frame(frame *call)
     float *std = (float *)(zero_arena + PARAMETERS * 4) - stage->constants;
     const int plain = one_in(3); /* but for the sign of a zero, or one deviation */
     for (int64_t k = 0; k < stage->constants; k++) {
-        mean[k] = plain ? (one_in(200) ? -0.0f : 0) : one_in(4) ? 0 : (float)between(-1000, 1000) / 7;
+        mean[k] = plain ? (one_in(200) ? -0.0f : (float)one_in(200)) : one_in(4) ? 0 : (float)between(-1000, 1000) / 7;
         std[k] = plain && !one_in(200) ? 1 : (one_in(4) ? -1.0f : 1.0f) * draw_scale();
     }
-    stage->mean = mean, stage->std = std;
+    stage->mean = stage->from == S2DQ_U8 ? NULL : mean; /* bytes have tables */
+    stage->std = stage->from == S2DQ_U8 ? NULL : std;
     const int64_t from = s2dq_size_of(stage->from), to = s2dq_size_of(stage->to);
     stage->table = table + sizeof table - 256 * to * stage->constants; /* sanitizers see its end */
     if (one_in(2)) { /* channels one behind the other, or pixels */
