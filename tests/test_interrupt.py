@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from guarded import PATIENCE, run_child
+from guarded import PATIENCE, run_child, usual_delay
 from s2dq import _kernels
 
 pytestmark = pytest.mark.skipif(
@@ -130,30 +130,35 @@ def interrupter():
 
 
 def interrupt_all(threads, limit):
-    """For every call: how long it takes from the signal to KeyboardInterrupt, and whether it ended before. One that is
-    late has to be in time twice more: machines halt now and then."""
+    """For every call: how long it takes from the signal to KeyboardInterrupt, and whether it ended before."""
     import time
+    from functools import partial
 
     ask, when = interrupter()
     import s2dq
+    from guarded import usual_delay
     from s2dq import _kernels
 
     expected = right_answers()
     s2dq.set_num_threads(threads)
+    turns = {}
+
+    def interrupt(name, call):
+        turns[name] = 0
+        try:
+            ask(150 if name == "s2d padded" else 5)  # not while the padding is written, which takes a second
+            while True:
+                call(threads)
+                turns[name] += 1
+        except KeyboardInterrupt:
+            took = time.monotonic() - when()
+        if right_answers() != expected:
+            raise AssertionError(f"wrong bytes after {name} was interrupted")
+        return took
+
     for name, call in long_calls().items():
-        times = []
-        while len(times) < 3 and max(times, default=limit) >= limit:
-            ended = 0
-            try:
-                ask(150 if name == "s2d padded" else 5)  # not while the padding is written, which takes a second
-                while True:
-                    call(threads)
-                    ended += 1
-            except KeyboardInterrupt:
-                times.append(time.monotonic() - when())
-            if right_answers() != expected:
-                raise AssertionError(f"wrong bytes after {name} was interrupted")
-        print(name, sorted(times)[len(times) // 2], ended, _kernels.isa(), sep=": ")
+        took = usual_delay(partial(interrupt, name, call), limit)
+        print(name, took, turns[name], _kernels.isa(), sep=": ")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -173,10 +178,12 @@ def test_interrupt_is_answered(isa, threads):
 
 
 def raise_from_a_handler(limit):
-    """For every call, not made before and made before: what is raised while it runs, and how late, as above."""
+    """For every call, not made before and made before: what is raised while it runs, and how late."""
     import signal
     import time
+    from functools import partial
 
+    from guarded import usual_delay
     from s2dq import operators
 
     calls = long_calls()
@@ -187,24 +194,29 @@ def raise_from_a_handler(limit):
         raise TimeoutError("too late")
 
     signal.signal(signal.SIGALRM, too_late)
+    seen = {}  # of a call: its answer, and how often it ended before
+
+    def interrupt(name, call, new):
+        if new:
+            operators.program_of.cache_clear()
+        ended = 0
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            while len(raised) == 0:
+                call(1)
+                ended += 1
+            answer = "nothing"
+        except BaseException as error:
+            error = error.__cause__ or error  # of what comes while the arguments are still being checked
+            answer = type(error).__name__ + str(error)
+        seen[name] = answer, ended
+        return time.monotonic() - raised.pop()
+
     for name, call in calls.items():
         for new in (True, False):
-            times = []
-            while len(times) < 3 and max(times, default=limit) >= limit:
-                if new:
-                    operators.program_of.cache_clear()
-                ended = 0
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, 0.05)
-                    while len(raised) == 0:
-                        call(1)
-                        ended += 1
-                    answer = "nothing"
-                except BaseException as error:
-                    error = error.__cause__ or error  # of what comes while the arguments are still being checked
-                    answer = type(error).__name__ + str(error)
-                times.append(time.monotonic() - raised.pop())
-            print(name, answer, sorted(times)[len(times) // 2], ended, sep=": ")
+            took = usual_delay(partial(interrupt, name, call, new), limit)
+            answer, ended = seen[name]
+            print(name, answer, took, ended, sep=": ")
 
 
 def test_what_a_handler_raises_ends_the_call():
@@ -292,13 +304,13 @@ def interrupt_main_while_another_computes():
 
 
 def test_interrupt_of_the_main_thread_while_another_computes():
-    times = []
-    while len(times) < 3 and max(times, default=LIMIT * PATIENCE) >= LIMIT * PATIENCE:
+    def interrupt():
         took, results, after = run_child(
             interrupt_main_while_another_computes, helpers=(interrupter, right_answers)).split()  # fmt: skip
         assert (results, after) == ("True", "True"), "the call of the other thread was disturbed"
-        times.append(float(took))
-    assert sorted(times)[len(times) // 2] < LIMIT * PATIENCE
+        return float(took)
+
+    assert usual_delay(interrupt, LIMIT * PATIENCE) < LIMIT * PATIENCE
 
 
 # ------------------------------------------------------------------------------------------ the interpreter's end

@@ -421,20 +421,17 @@ def test_float_frames_are_padded_channel_by_channel(dtype, data_format):
                 np.testing.assert_array_equal(pre(frames), expected, strict=True, err_msg=f"{frames.shape} {size}")
 
 
-@pytest.mark.parametrize("longest, parts", [(1 << 8, 1 << 20), (1 << 8, 3), (1, 1 << 20)])
-def test_lines_that_are_converted_in_parts(rng, monkeypatch, longest, parts):
-    """As lines of many millions of pixels are, so that Ctrl-C is looked at: parts of padding too, and of both."""
-    monkeypatch.setattr(_plan, "_ROW_BYTES", longest)
-    monkeypatch.setattr(_plan, "_LINE_PARTS", parts)
-    cut = 0
+def staged_problems(rng, shape, flipped, mean, sizes):
+    """Frames that are converted, of NHWC `shape` with an axis flipped or in planes, to every layout: what each problem
+    is, once its result is the reference's."""
     for source, kind in product(("NHWC", "NCHW"), (np.float32, np.uint8)):
         for data_format, block, mode in product(("NHWC", "NCHW", "NCHW_VECT_C"), (1, 2, 3), ("DCR", "CRD")):
-            values = rng.uniform(0, 255, (2, 12, 90, 3)).astype(kind)
-            frames = values[:, :, ::-1] if source == "NHWC" else values.transpose(0, 3, 1, 2)
-            settings = {"mean": IMAGENET["mean"], "input_format": source, "data_format": data_format,
-                        "block_size": block, "mode": mode}
+            values = rng.uniform(0, 255, shape).astype(kind)
+            frames = np.flip(values, flipped) if source == "NHWC" else values.transpose(0, 3, 1, 2)
+            settings = {"mean": mean, "input_format": source, "data_format": data_format, "block_size": block,
+                        "mode": mode}  # fmt: skip
             settings |= {"scale": 0.02} if kind is np.float32 else {"dtype": "float32"}
-            for size in (None, (18, 150), (12, 96)):
+            for size in sizes:
                 operators.program_of.cache_clear()
                 pre = s2dq.Preprocessor(**settings, size=size)
                 found, expected = pre(frames), reference.preprocess(frames, **settings, size=size)
@@ -443,9 +440,18 @@ def test_lines_that_are_converted_in_parts(rng, monkeypatch, longest, parts):
                 else:
                     np.testing.assert_allclose(found, expected, rtol=1e-6, strict=True)
                 problem = _validate.frame_call("Preprocessor", pre._settings, frames, None).problem
-                cut += bool(problem.staged) and _plan._line_blocks(problem) < problem.blocks[1]
+                if problem.staged:
+                    yield problem
     operators.program_of.cache_clear()
-    assert cut > 60
+
+
+@pytest.mark.parametrize("longest, parts", [(1 << 8, 1 << 20), (1 << 8, 3), (1, 1 << 20)])
+def test_lines_that_are_converted_in_parts(rng, monkeypatch, longest, parts):
+    """As lines of many millions of pixels are, so that Ctrl-C is looked at: parts of padding too, and of both."""
+    monkeypatch.setattr(_plan, "_ROW_BYTES", longest)
+    monkeypatch.setattr(_plan, "_LINE_PARTS", parts)
+    problems = staged_problems(rng, (2, 12, 90, 3), 2, IMAGENET["mean"], (None, (18, 150), (12, 96)))
+    assert sum(_plan._line_blocks(problem) < problem.blocks[1] for problem in problems) > 60
 
 
 @pytest.mark.parametrize("channels, part, run", [
@@ -457,26 +463,10 @@ def test_rows_that_are_converted_in_parts(rng, monkeypatch, channels, part, run)
     monkeypatch.setattr(_plan, "_BOX_BYTES", part)
     monkeypatch.setattr(_plan, "_PLANE_RUN", run)
     boxes = 0
-    for source, kind in product(("NHWC", "NCHW"), (np.float32, np.uint8)):
-        for data_format, block, mode in product(("NHWC", "NCHW", "NCHW_VECT_C"), (1, 2, 3), ("DCR", "CRD")):
-            values = rng.uniform(0, 255, (2, 6, 6, channels)).astype(kind)
-            frames = values[:, ::-1] if source == "NHWC" else values.transpose(0, 3, 1, 2)
-            settings = {"mean": tuple(np.linspace(0.1, 0.5, channels)), "input_format": source,
-                        "data_format": data_format, "block_size": block, "mode": mode}
-            settings |= {"scale": 0.02} if kind is np.float32 else {"dtype": "float32"}
-            for size in (None, (12, 18)):
-                operators.program_of.cache_clear()
-                pre = s2dq.Preprocessor(**settings, size=size)
-                found, expected = pre(frames), reference.preprocess(frames, **settings, size=size)
-                if kind is np.float32:
-                    np.testing.assert_array_equal(found, expected, strict=True)
-                else:
-                    np.testing.assert_allclose(found, expected, rtol=1e-6, strict=True)
-                problem = _validate.frame_call("Preprocessor", pre._settings, frames, None).problem
-                if problem.staged:
-                    plan = _plan.plan_depth(problem, tiles=operators._TILES)
-                    boxes += sum(box.lookup == "stage" for segment in plan.segments for box in segment.boxes)
-    operators.program_of.cache_clear()
+    mean = tuple(np.linspace(0.1, 0.5, channels))
+    for problem in staged_problems(rng, (2, 6, 6, channels), 1, mean, (None, (12, 18))):
+        plan = _plan.plan_depth(problem, tiles=operators._TILES)
+        boxes += sum(box.lookup == "stage" for segment in plan.segments for box in segment.boxes)
     assert boxes > 200 or (boxes and part == 1 << 22), "too few for parts"
 
 

@@ -7,7 +7,22 @@ import s2dq
 from .common import cases, numpy_call, ratio_to, ratio_to_copy
 
 
-class Preprocess:
+class _Prepared:
+    """A prepared object called on what `setup` makes, into an output that exists: `job`, `x` and `out`."""
+
+    def call(self):
+        self.job(self.x, out=self.out)
+
+    def time_call(self, name):
+        self.call()
+
+    def track_ratio_to_copy(self, name):
+        return ratio_to_copy(self.call, self.out.nbytes)
+
+    track_ratio_to_copy.unit = "copies"
+
+
+class Preprocess(_Prepared):
     """A prepared `Preprocessor` called on frames, into an output that exists."""
 
     param_names = ("case",)
@@ -19,23 +34,12 @@ class Preprocess:
         if not hasattr(s2dq, "Preprocessor"):
             raise NotImplementedError  # a commit without it: asv skips it
         self.case = cases.find(name)
-        self.frames = cases.make_input(self.case, np.random.default_rng(0))
-        self.pre = s2dq.Preprocessor(**self.case.arguments, num_threads=1)
-        self.out = self.pre(self.frames)
-
-    def call(self):
-        self.pre(self.frames, out=self.out)
-
-    def time_call(self, name):
-        self.call()
-
-    def track_ratio_to_copy(self, name):
-        return ratio_to_copy(self.call, self.out.nbytes)
-
-    track_ratio_to_copy.unit = "copies"
+        self.x = cases.make_input(self.case, np.random.default_rng(0))
+        self.job = s2dq.Preprocessor(**self.case.arguments, num_threads=1)
+        self.out = self.job(self.x)
 
     def track_ratio_to_numpy(self, name):
-        return ratio_to(self.call, numpy_call(self.case, self.frames))
+        return ratio_to(self.call, numpy_call(self.case, self.x))
 
     track_ratio_to_numpy.unit = "times"
 
@@ -52,7 +56,7 @@ FLOATS = {  # name: shape and dtype of the frames, arguments
 }  # fmt: skip
 
 
-class PreprocessFloats:
+class PreprocessFloats(_Prepared):
     """Frames of floats to int8, and bytes to floats: what is converted on its way."""
 
     param_names = ("case",)
@@ -63,20 +67,9 @@ class PreprocessFloats:
         if not hasattr(s2dq, "Preprocessor"):
             raise NotImplementedError
         shape, dtype, arguments = FLOATS[name]
-        self.frames = np.random.default_rng(0).uniform(0, 255, shape).astype(dtype)
-        self.pre = s2dq.Preprocessor(**arguments, num_threads=1)
-        self.out = self.pre(self.frames)
-
-    def call(self):
-        self.pre(self.frames, out=self.out)
-
-    def time_call(self, name):
-        self.call()
-
-    def track_ratio_to_copy(self, name):
-        return ratio_to_copy(self.call, self.out.nbytes)
-
-    track_ratio_to_copy.unit = "copies"
+        self.x = np.random.default_rng(0).uniform(0, 255, shape).astype(dtype)
+        self.job = s2dq.Preprocessor(**arguments, num_threads=1)
+        self.out = self.job(self.x)
 
 
 INVERSE = {  # name: shape of the tensor, arguments
@@ -88,7 +81,7 @@ INVERSE = {  # name: shape of the tensor, arguments
 }
 
 
-class Postprocess:
+class Postprocess(_Prepared):
     """A prepared `Postprocessor` called on a tensor of int8, into frames that exist."""
 
     param_names = ("case",)
@@ -99,17 +92,6 @@ class Postprocess:
         if not hasattr(s2dq, "Postprocessor"):
             raise NotImplementedError  # a commit without it: asv skips it
         shape, arguments = INVERSE[name]
-        self.tensor = np.random.default_rng(0).integers(-128, 128, shape, np.int8)
-        self.post = s2dq.Postprocessor(scale=1 / 255, zero_point=-128, **arguments, num_threads=1)
-        self.out = self.post(self.tensor)
-
-    def call(self):
-        self.post(self.tensor, out=self.out)
-
-    def time_call(self, name):
-        self.call()
-
-    def track_ratio_to_copy(self, name):
-        return ratio_to_copy(self.call, self.out.nbytes)
-
-    track_ratio_to_copy.unit = "copies"
+        self.x = np.random.default_rng(0).integers(-128, 128, shape, np.int8)
+        self.job = s2dq.Postprocessor(scale=1 / 255, zero_point=-128, **arguments, num_threads=1)
+        self.out = self.job(self.x)
