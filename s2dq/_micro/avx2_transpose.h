@@ -60,16 +60,18 @@ S2DQ_AVX2_INLINE void s2dq_avx2_tile(uint8_t *dst, const uint8_t *src, int64_t d
 /* The side of a transpose whose lines collide, so that each has to be used up as soon as it is there. */
 enum { S2DQ_AVX2_NEITHER, S2DQ_AVX2_SOURCE, S2DQ_AVX2_RESULT };
 
-/* Elements of w bytes, at least `least`, from `p` to the end of its line. Lines that collide have their ends at the
- * same places. */
+/* Elements of w bytes, at least `least`, from `p` to the end of its line or of the next one. Lines that collide have
+ * their ends at the same places. */
 static inline int64_t s2dq_avx2_head(const uint8_t *p, int64_t w, int64_t least)
 {
-    return s2dq_max(least, (S2DQ_LINE - (int64_t)((uintptr_t)p % S2DQ_LINE)) / w);
+    const int64_t head = (S2DQ_LINE - (int64_t)((uintptr_t)p % S2DQ_LINE)) / w;
+    return head < least ? head + S2DQ_LINE / w : head;
 }
 
 /* Tiles over a plane, the last ones of each direction overlapping those before. Blocks of rows and columns keep the
  * lines of both sides in the first cache until they are used up. What is left of a line that a block begins is in the
- * one that follows: below it, or at its right where the lines of the source collide. */
+ * one that follows: below it, or at its right where the lines of the source collide. With `far` the lines of the next
+ * block are asked for; of the result those where its columns end, for where they begin the block above has been. */
 S2DQ_AVX2_INLINE void s2dq_avx2_run_tiles(uint8_t *dst, const uint8_t *src, s2dq_axis rows, s2dq_axis columns, int w,
                                           int row_bytes, int column_bytes, bool far, int lines)
 {
@@ -89,7 +91,8 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_tiles(uint8_t *dst, const uint8_t *src, s2dq
             const int64_t r = across ? o : n, r_end = across ? outer_end : n_end, next_r = across ? next_outer : next_n;
             const int64_t c = across ? n : o, c_end = across ? n_end : outer_end, next_c = across ? next_n : next_outer;
             const uint8_t *const next_src = src + next_r * rows.src + next_c * w;
-            uint8_t *const next_dst = dst + next_c * columns.dst + next_r * w;
+            const int64_t next_last = s2dq_min(next_r + block, rows.extent) - 1;
+            uint8_t *const next_dst = dst + next_c * columns.dst + next_last * w;
             for (int64_t j = c; j < c_end; j += wide) {
                 const int64_t column = s2dq_min(j, columns.extent - wide);
                 for (int64_t k = j - c; far && k < j - c + wide; k++) {
