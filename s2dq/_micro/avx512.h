@@ -16,6 +16,7 @@
 #define S2DQ_512_LONG 4096   /* bytes of a run from which memcpy knows better */
 #define S2DQ_512_ALIGNED 512 /* and from which it is worth to begin with a part of a line */
 
+#define S2DQ_512_APART 512        /* bytes from one piece of a network to the next from which these are far apart */
 #define S2DQ_512_RESULT_AHEAD 512 /* bytes of a result, between its stores and the lines that are asked for */
 
 #define S2DQ_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi,bmi2")))
@@ -789,13 +790,18 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     /* Lines of the result are asked for ahead, but where those of the source share a set and would have to leave it for
      * a result whose pieces are side by side, or every other one: for that the processor's own guess is good enough. */
     const s2dq_ahead results = s2dq_result_ahead(loops, 1);
-    int64_t nearest = INT64_MAX;
+    int64_t nearest = INT64_MAX, nearest_src = INT64_MAX;
     int paged = 0;
     for (int bit = 0; bit < 4; bit++) {
         paged += src_step[bit] && src_step[bit] % 4096 == 0;
         nearest = s2dq_min(nearest, s2dq_magnitude(dst_step[bit]));
+        nearest_src = s2dq_min(nearest_src, s2dq_magnitude(src_step[bit]));
     }
     const bool asks = paged < 3 || nearest > 2 * S2DQ_LINE;
+    /* Of a piece across two lines the second one is new: it is asked for by its last byte. Pieces near each other bring
+     * it along, and are better asked for by their first. */
+    const int64_t load_last = nearest_src < S2DQ_512_APART ? 0 : S2DQ_REGISTER_BYTES / loads - 1;
+    const int64_t store_last = nearest < S2DQ_512_APART ? 0 : S2DQ_REGISTER_BYTES / stores - 1;
     for (int64_t i = 0; i < loops[0].extent; i++) {
         for (int64_t j = 0; j < loops[1].extent; j++) {
             const uint8_t *s = src;
@@ -812,8 +818,8 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 for (int k = 0; asks && k < S2DQ_NET_REGISTERS; k++) {
 #pragma GCC unroll 4
                     for (int piece = 0; piece < stores; piece++)
-                        _mm_prefetch((const char *)(d + ask + dst_at[piece] + s2dq_512_place(dst_step, k)),
-                                     _MM_HINT_T0);
+                        _mm_prefetch((const char *)(d + (ask + store_last) + dst_at[piece] +
+                                                    s2dq_512_place(dst_step, k)), _MM_HINT_T0);
                 }
                 if (far) {
                     if (left <= ahead.turns) fetch = around;
@@ -821,8 +827,8 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                     for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
 #pragma GCC unroll 4
                         for (int piece = 0; piece < loads; piece++)
-                            _mm_prefetch((const char *)(s + fetch + src_at[piece] + s2dq_512_place(src_step, k)),
-                                         _MM_HINT_T0);
+                            _mm_prefetch((const char *)(s + (fetch + load_last) + src_at[piece] +
+                                                        s2dq_512_place(src_step, k)), _MM_HINT_T0);
                     }
                 }
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
