@@ -6,6 +6,7 @@ import s2dq
 
 from .common import cases, numpy_call, ratio_to, ratio_to_copy
 
+LINE = 64  # bytes
 NUMPY_BYTES = 2 << 20  # in as many cases as have no more: NumPy is slow in the others, and says what it says in these
 
 
@@ -45,6 +46,26 @@ class Throughput(OneCase):
         self.call()
 
     def track_ratio_to_copy(self, name):
+        return ratio_to_copy(self.call, self.out.nbytes)
+
+    track_ratio_to_copy.unit = "copies"
+
+
+class Offsets(OneCase):
+    """Into results that begin so many bytes behind a line of the cache: 16 is where NumPy has its large arrays."""
+
+    param_names = ("case", "offset")
+    params = (("feature_map_180_c256_to_nchw_f32", "layout_28_c512_nhwc_to_nchw_f32", "camera_640_to_int8x32",
+               "layout_56_c64_nchw_to_nhwc_batch32"), (0, 16, 48))  # fmt: skip
+    version = "1"
+
+    def setup(self, name, offset):
+        super().setup(name)
+        room = np.zeros(self.out.nbytes + offset + LINE, np.uint8)
+        start = -room.ctypes.data % LINE + offset
+        self.out = room[start : start + self.out.nbytes].view(self.out.dtype).reshape(self.out.shape)
+
+    def track_ratio_to_copy(self, name, offset):
         return ratio_to_copy(self.call, self.out.nbytes)
 
     track_ratio_to_copy.unit = "copies"
