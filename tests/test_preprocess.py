@@ -425,7 +425,7 @@ def staged_problems(rng, shape, flipped, mean, sizes):
     """Frames that are converted, of NHWC `shape` with an axis flipped or in planes, to every layout: what each problem
     is, once its result is the reference's."""
     for source, kind in product(("NHWC", "NCHW"), (np.float32, np.uint8)):
-        for data_format, block, mode in product(("NHWC", "NCHW", "NCHW_VECT_C"), (1, 2, 3), ("DCR", "CRD")):
+        for data_format, block, mode in product(("NHWC", "NCHW", "NCHW_VECT_C"), (1, 2, (2, 3)), ("DCR", "CRD")):
             values = rng.uniform(0, 255, shape).astype(kind)
             frames = np.flip(values, flipped) if source == "NHWC" else values.transpose(0, 3, 1, 2)
             settings = {"mean": mean, "input_format": source, "data_format": data_format, "block_size": block,
@@ -452,6 +452,18 @@ def test_lines_that_are_converted_in_parts(rng, monkeypatch, longest, parts):
     monkeypatch.setattr(_plan, "_LINE_PARTS", parts)
     problems = staged_problems(rng, (2, 12, 90, 3), 2, IMAGENET["mean"], (None, (18, 150), (12, 96)))
     assert sum(_plan._line_blocks(problem) < problem.blocks[1] for problem in problems) > 60
+
+
+@pytest.mark.parametrize("dtype, channels, count, blocks", [
+    ("int8", 4, 5, 5), ("int8", 4, 2**20, 2**20), ("int8", 4, 2**20 + 1, 2**20), ("int8", 2**22 + 1, 3, 1),
+    ("float16", 4, 2**19, 2**19), ("float16", 4, 2**19 + 1, 2**19), ("float16", 4, 2**21, 2**19),
+])  # fmt: skip
+def test_lines_are_cut_from_8_mib_on(dtype, channels, count, blocks):
+    """Blocks of two pixels, so many of them."""
+    pre = s2dq.Preprocessor(scale=1 if dtype == "int8" else None, dtype=dtype, block_size=(1, 2))
+    frames = np.broadcast_to(np.float32(0), (1, 1, 2 * count, channels))
+    problem = _validate.frame_call("Preprocessor", pre._settings, frames, None).problem
+    assert problem.staged and _plan._line_blocks(problem) == blocks
 
 
 @pytest.mark.parametrize("channels, part, run", [
