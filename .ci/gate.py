@@ -31,6 +31,7 @@ import tempfile
 import venv
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -77,17 +78,18 @@ def load(package):
     for module in MODULES:
         for kind in vars(importlib.import_module(f"benchmarks.{module}")).values():
             if isinstance(kind, type) and kind.__module__ == f"benchmarks.{module}" and hasattr(kind, "params"):
-                for method in filter(re.compile(TRACKS).search, vars(kind)):
-                    for parameter in kind.params[0]:
-                        found[f"{module}.{kind.__name__}.{method}({parameter})"] = kind, method, parameter
+                for method in filter(re.compile(TRACKS).search, dir(kind)):
+                    for parameters in product(*kind.params):
+                        name = f"{module}.{kind.__name__}.{method}({', '.join(map(str, parameters))})"
+                        found[name] = kind, method, parameters
     return found
 
 
-def set_up(kind, parameter):
+def set_up(kind, parameters):
     """A benchmark that is ready, or None where the commit lacks what it is about, or an argument of it."""
     benchmark = kind()
     try:
-        benchmark.setup(parameter)
+        benchmark.setup(*parameters)
     except (AttributeError, NotImplementedError, TypeError, ValueError):
         return None
     return benchmark
@@ -98,9 +100,9 @@ def serve_ratios(package):
     found = load(package)
     print(json.dumps(list(found)), flush=True)
     for line in sys.stdin:
-        kind, method, parameter = found[line.strip()]
-        benchmark = set_up(kind, parameter)
-        print(json.dumps(benchmark and getattr(benchmark, method)(parameter)), flush=True)
+        kind, method, parameters = found[line.strip()]
+        benchmark = set_up(kind, parameters)
+        print(json.dumps(benchmark and getattr(benchmark, method)(*parameters)), flush=True)
         del benchmark
 
 
@@ -109,10 +111,10 @@ def run_for_counting(package, pattern):
     found = load(package)
     assert sys.modules["s2dq"]._kernels.isa() == "portable"
     names = []
-    for name, (kind, method, parameter) in found.items():
+    for name, (kind, method, parameters) in found.items():
         if method != "track_ratio_to_copy" or not re.search(pattern, name):
             continue
-        benchmark = set_up(kind, parameter)
+        benchmark = set_up(kind, parameters)
         if benchmark is None or benchmark.out.nbytes > COUNTED_BYTES:
             continue
         benchmark.call()
