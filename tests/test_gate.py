@@ -29,6 +29,20 @@ def gate():
     return found
 
 
+def test_every_benchmark_in_copies_is_compared():
+    """Those that a class has from another, too, and those of several parameters."""
+    code = ("import runpy, sys; from pathlib import Path; "
+            "print(*runpy.run_path(sys.argv[1])['load'](Path(sys.argv[2])), sep='\\n')")
+    command = [sys.executable, "-P", "-c", code, str(SCRIPT), str(PACKAGE.parent)]
+    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert {name.split("(")[0] for name in names} == {
+        "operators.Throughput.track_ratio_to_copy", "operators.Offsets.track_ratio_to_copy",
+        "operators.SmallCall.track_ratio_to_copy", "operators.SmallCall.track_fresh_ratio_to_copy",
+        "preprocess.Preprocess.track_ratio_to_copy", "preprocess.PreprocessFloats.track_ratio_to_copy",
+        "preprocess.Postprocess.track_ratio_to_copy"}
+    assert "operators.Offsets.track_ratio_to_copy(camera_640_to_int8x32, 16)" in names
+
+
 def made_up(gate, monkeypatch, truth, noise, rng):
     """`slower` on ratios from nowhere: the truth for HEAD by name, 1 for the base, times what each process has wrong
     for each name, times what each ratio has wrong. "new" and "lost" are what only one of them runs."""

@@ -60,6 +60,18 @@ def ratio_to_copy(call, nbytes):
     return ratio_to(call, lambda: np.copyto(target, source))
 
 
+class _InCopies:
+    """Of `self.call()`, which writes `self.out`: the time, and the same in copies of as many bytes."""
+
+    def time_call(self, *parameters):
+        self.call()
+
+    def track_ratio_to_copy(self, *parameters):
+        return ratio_to_copy(self.call, self.out.nbytes)
+
+    track_ratio_to_copy.unit = "copies"
+
+
 def ratio_to(call, other):
     """Return the median time of `call()` over that of `other()`, timed in turn."""
     call_count, other_count = calls_per_sample(call), calls_per_sample(other)

@@ -4,7 +4,7 @@ import numpy as np
 
 import s2dq
 
-from .common import cases, numpy_call, ratio_to, ratio_to_copy
+from .common import _InCopies, cases, numpy_call, ratio_to, ratio_to_copy
 
 LINE = 64  # bytes
 NUMPY_BYTES = 2 << 20  # in as many cases as have no more: NumPy is slow in the others, and says what it says in these
@@ -37,21 +37,13 @@ class OneCase:
         self.case.call(s2dq, self.x, out=self.out, num_threads=1)
 
 
-class Throughput(OneCase):
+class Throughput(_InCopies, OneCase):
     """A call into an output that exists."""
 
     params = (names(small=False),)
 
-    def time_call(self, name):
-        self.call()
 
-    def track_ratio_to_copy(self, name):
-        return ratio_to_copy(self.call, self.out.nbytes)
-
-    track_ratio_to_copy.unit = "copies"
-
-
-class Offsets(OneCase):
+class Offsets(_InCopies, OneCase):
     """Into results that begin so many bytes behind a line of the cache: 16 is where NumPy has its large arrays."""
 
     param_names = ("case", "offset")
@@ -64,11 +56,6 @@ class Offsets(OneCase):
         room = np.zeros(self.out.nbytes + offset + LINE, np.uint8)
         start = -room.ctypes.data % LINE + offset
         self.out = room[start : start + self.out.nbytes].view(self.out.dtype).reshape(self.out.shape)
-
-    def track_ratio_to_copy(self, name, offset):
-        return ratio_to_copy(self.call, self.out.nbytes)
-
-    track_ratio_to_copy.unit = "copies"
 
 
 class OverNumPy(OneCase):
@@ -86,7 +73,7 @@ class OverNumPy(OneCase):
     track_ratio_to_numpy.unit = "times"
 
 
-class SmallCall(OneCase):
+class SmallCall(_InCopies, OneCase):
     """Sixty-four elements: what a call costs before it moves anything."""
 
     params = (names(small=True),)
@@ -94,16 +81,10 @@ class SmallCall(OneCase):
     def fresh(self):
         self.case.call(s2dq, self.x, num_threads=1)
 
-    def time_call(self, name):
-        self.call()
-
     def time_fresh(self, name):
         self.fresh()
-
-    def track_ratio_to_copy(self, name):
-        return ratio_to_copy(self.call, self.out.nbytes)
 
     def track_fresh_ratio_to_copy(self, name):
         return ratio_to_copy(self.fresh, self.out.nbytes)
 
-    track_ratio_to_copy.unit = track_fresh_ratio_to_copy.unit = "copies"
+    track_fresh_ratio_to_copy.unit = "copies"

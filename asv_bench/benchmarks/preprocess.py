@@ -4,22 +4,14 @@ import numpy as np
 
 import s2dq
 
-from .common import cases, numpy_call, ratio_to, ratio_to_copy
+from .common import _InCopies, cases, numpy_call, ratio_to
 
 
-class _Prepared:
+class _Prepared(_InCopies):
     """A prepared object called on what `setup` makes, into an output that exists: `job`, `x` and `out`."""
 
     def call(self):
         self.job(self.x, out=self.out)
-
-    def time_call(self, name):
-        self.call()
-
-    def track_ratio_to_copy(self, name):
-        return ratio_to_copy(self.call, self.out.nbytes)
-
-    track_ratio_to_copy.unit = "copies"
 
 
 class Preprocess(_Prepared):

@@ -4,14 +4,14 @@ import numpy as np
 
 import s2dq
 
-from .common import ratio_to_copy
+from .common import _InCopies
 
 # A feature map and a frame of a detector, a parameter for all and one per channel.
 SHAPES = {"feature_map_56_c64": (1, 56, 56, 64), "frame_640": (1, 640, 640, 3)}
 PARAMETERS = {"per tensor": None, "per channel": -1}
 
 
-class Conversion:
+class Conversion(_InCopies):
     """A function of quantized tensors, into an output that exists."""
 
     param_names = ("operator", "shape", "parameters")
@@ -38,10 +38,3 @@ class Conversion:
         self.call = lambda: getattr(s2dq, operator)(*arguments, **more, out=self.out, num_threads=1)
         self.call()
 
-    def time_call(self, operator, shape, parameters):
-        self.call()
-
-    def track_ratio_to_copy(self, operator, shape, parameters):
-        return ratio_to_copy(self.call, self.out.nbytes)
-
-    track_ratio_to_copy.unit = "copies"
