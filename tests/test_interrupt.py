@@ -177,6 +177,21 @@ def test_interrupt_is_answered(isa, threads):
     assert sum(int(ended) == 0 for _, _, ended, _ in lines) >= 10, output
 
 
+def raising(kind, message):
+    """When a handler of SIGALRM raised that, so far."""
+    import signal
+    import time
+
+    raised = []
+
+    def handler(*_):
+        raised.append(time.monotonic())
+        raise kind(message)
+
+    signal.signal(signal.SIGALRM, handler)
+    return raised
+
+
 def raise_from_a_handler(limit):
     """For every call, not made before and made before: what is raised while it runs, and how late."""
     import signal
@@ -187,13 +202,7 @@ def raise_from_a_handler(limit):
     from s2dq import operators
 
     calls = long_calls()
-    raised = []
-
-    def too_late(*_):
-        raised.append(time.monotonic())
-        raise TimeoutError("too late")
-
-    signal.signal(signal.SIGALRM, too_late)
+    raised = raising(TimeoutError, "too late")
     seen = {}  # of a call: its answer, and how often it ended before
 
     def interrupt(name, call, new):
@@ -221,7 +230,7 @@ def raise_from_a_handler(limit):
 
 def test_what_a_handler_raises_ends_the_call():
     """Not only KeyboardInterrupt: a deadline, for instance. The call is not begun again."""
-    output = run_child(raise_from_a_handler, LIMIT * PATIENCE, helpers=[long_calls], timeout=240)
+    output = run_child(raise_from_a_handler, LIMIT * PATIENCE, helpers=[long_calls, raising], timeout=240)
     lines = [line.split(": ") for line in output.splitlines()]
     assert len(lines) == 40
     assert {answer for _, answer, *_ in lines} == {"TimeoutErrortoo late"}, lines
@@ -233,22 +242,15 @@ def raise_memory_error_from_a_handler():
     """Calls that are remembered, of which one without memory for its scratch is tried again."""
     import signal
 
-    fired = 0
-
-    def no_memory(*_):
-        nonlocal fired
-        fired += 1
-        raise MemoryError("of the handler")
-
     calls = long_calls()
-    signal.signal(signal.SIGALRM, no_memory)
+    raised = raising(MemoryError, "of the handler")
     for name in ("s2d", "preprocess"):
         calls[name](1)
-        before = fired
+        raised.clear()
         answer = "nothing"
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.05)
-            while fired == before:
+            while not raised:
                 calls[name](1)
         except MemoryError as error:
             answer = str(error)
@@ -256,7 +258,7 @@ def raise_memory_error_from_a_handler():
 
 
 def test_memory_error_of_a_handler_ends_a_call_that_is_remembered():
-    output = run_child(raise_memory_error_from_a_handler, helpers=[long_calls], timeout=120)
+    output = run_child(raise_memory_error_from_a_handler, helpers=[long_calls, raising], timeout=120)
     assert output == "s2d: of the handler\npreprocess: of the handler\n"
 
 
@@ -268,28 +270,22 @@ def raise_from_a_handler_while_arguments_are_checked():
 
     import s2dq
 
-    fired = 0
+    raised = raising(ValueError, "too late")
 
-    def too_late(*_):
-        nonlocal fired
-        fired += 1
-        raise ValueError("too late")
-
-    def wait(before):  # by itself: what is raised in a loop that ends a try is not caught there by Python 3.13
-        while fired == before:
+    def wait():  # by itself: what is raised in a loop that ends a try is not caught there by Python 3.13
+        while not raised:
             pass
 
-    signal.signal(signal.SIGALRM, too_late)
     x = np.zeros((1, 64, 64, 1), np.int8)
     s2dq.space_to_depth(x, [2, 2])  # the first one imports, and the import system has exceptions of its own
     ended, lost = 0, 0
     for k in range(400):
-        before = fired
+        raised.clear()
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.0001 * (1 + k % 8))
             s2dq.space_to_depth(x, 2, paddings=[[2 * k, 0], [0, 0]])
-            lost += fired > before
-            wait(before)
+            lost += bool(raised)
+            wait()
         except ValueError as error:
             assert str(error) == "too late", error
             ended += 1
@@ -300,7 +296,8 @@ def raise_from_a_handler_while_arguments_are_checked():
 
 
 def test_what_a_handler_raises_while_arguments_are_checked_is_not_lost():
-    assert run_child(raise_from_a_handler_while_arguments_are_checked, timeout=120).split() == ["400", "0"]
+    output = run_child(raise_from_a_handler_while_arguments_are_checked, helpers=[raising], timeout=120)
+    assert output.split() == ["400", "0"]
 
 
 def interrupt_main_while_another_computes():
