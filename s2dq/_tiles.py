@@ -178,9 +178,9 @@ class Tile(NamedTuple):
         most = 1
         for lane in range(0, len(self.dst.masks) * self.dst.width, 16):
             output, first = self.outputs[lane // REGISTER], lane % REGISTER
-            count, end = 0, -1
+            count = end = 0
             for byte in sorted(self._source_of(output, i) for i in range(first, first + 16) if output.fill[i] < 0):
-                if byte >= end:
+                if not count or byte >= end:
                     count, end = count + 1, byte + 16
             most = max(most, count)
         return most
@@ -766,8 +766,7 @@ def growing_shapes(axes: list[Axis]) -> Iterator[tuple[Shape, int]]:
         runs, span = run_of(axes, counts, orders[0], 1)
         load, load_cost = cheapest(_LOAD, cover_runs(runs, span), 1.0)
         stores = prod(counts) // REGISTER * _STORE[REGISTER]
-        restart = _RESTART / -(-axes[grows].extent // counts[grows])
-        cost = tiles_of(axes, counts) * (_TILE + _SRC_RUN * runs + restart + load_cost + stores)
+        cost = tiles_of(axes, counts) * (_TILE + _SRC_RUN * runs + load_cost + stores)
         if load:
             yield Shape(counts, load, REGISTER, cost), grows
 
@@ -845,8 +844,6 @@ def best_network(axes: list[Axis]) -> Transpose | None:
         taken = columns | rows
         counts = (*(taken.get(k, 1) for k in range(len(axes) - 1)), width)
         tiles = prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
-        if not 2 <= load * store // (width * REGISTER) <= 16:  # one level to four, each exchanges a bit
-            continue
         shuffles = NETWORK // REGISTER * 4 + NETWORK // load + NETWORK // store
         cost = _TILE + _SRC_RUN * streams + _DST_RUN * into + _SHUFFLE * shuffles + collisions(axes, counts)
         cost += NETWORK // load * _LOAD[load] + NETWORK // store * _STORE[store]

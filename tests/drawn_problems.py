@@ -10,10 +10,14 @@ from math import prod
 from s2dq._layout import LAYOUTS, MODES, BatchProblem, DepthProblem, channels_first, contiguous_steps, tensor_shape
 
 # The first ones, and some more that noticed changes of the planner which these did not.
+PRICED = 10**10  # from this index on, problems of `PRICED_KINDS`
 INDICES = (
     *range(2000),
-    2050, 2265, 2364, 2529, 2612, 2675, 3273, 3349, 3559, 4166, 4468, 4814, 5556, 6838, 6918, 7549, 7976, 10217,
-    12536, 17872, 18559, 18562, 301709, 308246, 313471, 810114, 900690, 1017881, 1219649, 1309284, 1407942,
+    2050, 2265, 2284, 2364, 2529, 2612, 2675, 2971, 3202, 3268, 3273, 3349, 3454, 3559, 3717, 3932, 4166, 4468, 4814,
+    5556, 6838, 6918, 7549, 7976, 10217, 12536, 17872, 18559, 18562, 301709, 308246, 313471, 810114, 900690, 1017881,
+    1219649, 1309284, 1407942,
+    *range(PRICED, PRICED + 300),
+    *(PRICED + index for index in (419, 822, 1490, 3247, 3453, 3692, 4403, 6253, 6717, 8314, 19023)),
 )  # fmt: skip
 SEED = 20250301
 # Bytes of a run, a row or a result, or indices of a loop, from which on the planner goes another way.
@@ -95,7 +99,7 @@ def drawn_problem(index):
     means = drawer.pick(*MEANS)
     if means and drawer.chance(4):  # what no instruction set has
         means = tuple(drawer.chance(2) for _ in means)
-    kind = drawer.pick(*KINDS)
+    kind = drawer.pick(*(KINDS if index < PRICED else PRICED_KINDS))
     return kind(drawer), means
 
 
@@ -191,6 +195,35 @@ def streamed(drawer):
                          whole=drawer.pick(1, 1, 2), lookup=drawer.pick("", "", "", "flip", "line"), batch=1)
 
 
+def leaping(drawer):
+    """Other layouts, of results about where leaps in memory change their price, in about as many streams as a
+    processor follows."""
+    itemsize, batch, block = drawer.pick(1, 1, 2, 4, 8), drawer.pick(1, 1, 2), drawer.pick((1, 1), (1, 1), (2, 2))
+    channels = drawer.pick(16, 32, 64, 128) + drawer.pick(-1, 0, 0, 1)
+    unit = itemsize * batch * channels * prod(block)
+    nbytes = drawer.pick(640 << 10, 640 << 10, 12 << 20) + drawer.below(1 << 11)
+    tall = drawer.pick(1, 2, 8, 16, 17, 32, 33, 64, 65, 1 + drawer.below(70))
+    blocks = (tall, max(1, nbytes // (unit * tall)))
+    blocks = blocks if drawer.below(2) else blocks[::-1]
+    return depth_problem(drawer, 2, words_in=drawer.pick(0, 0, 0, 3), itemsize=itemsize, batch=batch, channels=channels,
+                         block=block, blocks=blocks, whole=1)
+
+
+def grown(drawer):
+    """Blocks of which a run of the result is made that is about as long as those that are stored in whole lines, in
+    results about as large as those are."""
+    itemsize, batch = drawer.pick(1, 1, 2, 4, 8, 8, 16), drawer.pick(1, 1, 2)
+    block = drawer.pick((2, 2), (2, 2), (3, 3), (4, 4), (4, 4), (2, 4), (8, 8), (1, 2))
+    run = drawer.pick(1536, 1536, 768, 2048, 3072, 96 * drawer.pick(1, 2, 3, 4, 6, 8, 12))
+    channels = max(1, run // (itemsize * prod(block)) + drawer.pick(-1, 0, 0, 0, 0, 1))
+    unit = itemsize * batch * channels * prod(block)
+    count = max(1, drawer.pick(1 << 15, 1 << 15, 1 << 17, 1 << 20, 1 << 20) // unit + drawer.pick(-1, 0, 1))
+    tall = drawer.pick(1, 2, 3, 4, 8, 24)
+    lookup = drawer.pick("", "", "", "", "flip", "line") if itemsize == 1 else ""
+    return depth_problem(drawer, 2, words_in=drawer.pick(0, 0, 0, 3), itemsize=itemsize, batch=batch, channels=channels,
+                         block=block, blocks=(tall, max(1, count // tall)), whole=1, lookup=lookup)
+
+
 def depth_problem(drawer, dims, words_in, itemsize=0, lookup="", staged=0, batch=None, channels=0, block=None,
                   blocks=None, lanes=(1, 2, 3, 4, 4, 8, 16, 32, 64), whole=2, windows=None):
     """One of the depth operators; the layout of one in `words_in` tensors has words, one window in `whole` is none."""
@@ -270,3 +303,4 @@ KINDS = (
     moved, moved, packed, packed, ragged, ragged, ragged, framed, framed, looked_up, looked_up, converted, converted,
     short, short, windowed, streamed, streamed, batches, batches, vast_words,
 )  # fmt: skip
+PRICED_KINDS = (leaping, grown)

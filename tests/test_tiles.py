@@ -283,6 +283,57 @@ def test_build_puts_registers_beside_each_other_that_an_output_comes_from(rng, i
     assert built > 10
 
 
+def test_windows_of_a_tile(rng):
+    """Runs of 16 bytes that hold all sources of 16 bytes of the result, at most: what a processor without shuffles
+    across lanes reads. Sources may lie before the first pixel."""
+    found = {}
+    for _ in range(300):
+        count, load, store = int(rng.choice((32, 64, 96, 128))), *(int(rng.choice((16, 32, 64))) for _ in range(2))
+        spread = int(rng.choice((20, 60, 250)))
+        sources = rng.integers(-spread, spread, count).tolist()
+        filled = (rng.random(count) < rng.choice((0, 0.4, 1))).tolist()
+        tile = build([(None if fill else src, dst, 0, 0) for dst, (src, fill) in enumerate(zip(sources, filled))],
+                     load, store)  # fmt: skip
+        if tile is None:
+            continue
+        most = 1
+        for first in range(0, count, 16):
+            left = {src for src, fill in zip(sources[first:first + 16], filled[first:first + 16]) if not fill}
+            runs = 0
+            while left:
+                left -= set(range(min(left), min(left) + 16))
+                runs += 1
+            most = max(most, runs)
+        whole = count % store == 0
+        assert tile.windows() == (most if whole else 0), f"{sources} {filled} {load} {store}"
+        found[most, whole] = found.get((most, whole), 0) + 1
+    assert len({most for most, whole in found if whole}) > 8 and any(not whole for _, whole in found)
+
+
+@pytest.mark.parametrize("count", [16, 48])
+def test_results_in_half_vectors_have_no_windows(count):
+    assert build([(k, k, 0, 0) for k in range(count)], 16, 16).windows() == 0
+
+
+@pytest.mark.parametrize("windows, axes, swept", [
+    (4, (Axis(9, 511, 128),), True), (4, (Axis(9, -511, 128),), True), (4, (Axis(9, 512, 128),), False),
+    (4, (Axis(9, -512, 128),), False), (4, (), True), (4, (Axis(9, 4096, 2048), Axis(9, 32, 128)), True),
+    (4, (Axis(9, 32, 2048), Axis(9, 4096, 128)), False), (5, (Axis(9, 32, 128),), False),
+])  # fmt: skip
+def test_which_tiles_are_swept(windows, axes, swept):
+    """Those with as many windows as a loop holds, whose innermost loop takes short steps."""
+    sources = [k % windows * 20 + k // windows % 4 for k in range(128)]
+    tile = build([(src, dst, 0, 0) for dst, src in enumerate(sources)], 16, 32)
+    assert tile.windows() == windows
+    assert _plan.is_swept(Segment((), (Box(X, Y, 0, 0, 128, axes, tile=tile),))) is swept
+
+
+@pytest.mark.parametrize("tile", [None, build([(k, k, 0, 0) for k in range(48)], 16, 16)], ids=["none", "half"])
+def test_what_has_no_windows_is_not_swept(tile):
+    box = Box(X, Y, 0, 0, 48, (), tile=tile)
+    assert not _plan.is_swept(Segment((), (box,)))
+
+
 def planes_of_pixels(tables, store):
     """Pixels of one byte for each of `tables`, each byte to a plane of its own, `store` bytes of each."""
     return [
@@ -423,6 +474,32 @@ def test_order_of_loops_loses_and_repeats_nothing(rng):
     assert blocked >= len(BLOCKED)
 
 
+GROWING = (Axis(96, 1312, 32), Axis(41, 32, 3072))  # of granules of 32 bytes, in rows of the result of 3 KiB
+
+
+def test_tiles_with_lookups_do_not_grow_beyond_their_registers():
+    grown, loops = tile_of(GROWING, 32)
+    assert grown.dst.runs() == (1, 4) and loops[-1].axis.dst == 256
+    mapped, _ = tile_of(GROWING, 32, mapped=True)
+    assert mapped.dst.is_whole() and mapped.dst.registers == _tiles.MAPPED_REGISTERS
+
+
+def test_patterns_do_not_grow_into_single_granules():
+    pattern = ((0, 0, 0, 0), (1 << 22, 1 << 22, 0, 0))
+    segments = tiled(Box(X, Y, 0, 0, 32, GROWING, pattern=pattern))
+    equal(map_of_segments(segments), distinct(map_of_granules(GROWING, pattern, 32)), f"{Plan(segments, 0)}")
+
+
+@pytest.mark.parametrize("innermost", range(6))
+def test_a_loop_that_has_to_be_the_last_is_the_last(innermost):
+    """Also the one with the longest steps, of more loops than are tried in any order."""
+    steps = [64 * 3**k for k in range(6)]
+    tile = build([(k, k, 0, 0) for k in range(64)], 64, 64)
+    loops = [_tiles.Loop(Axis(3, steps[-1 - k], steps[k]), k, 1) for k in range(6)]
+    ordered, cost = _tiles.cheapest_order(loops, tile, innermost)
+    assert ordered[-1].of == innermost and sorted(ordered) == sorted(loops) and cost < float("inf")
+
+
 # -------------------------------------------------------------------------------------------- boxes, run by hand
 
 
@@ -462,6 +539,29 @@ def test_boxes_in_parts_move_what_they_moved(rng, monkeypatch):
             cut += len(parts) > 1
             back += len(parts) > 1 and any(axis.src_back or axis.dst_back for axis in whole.axes)
     assert cut > 60 and back > 6
+
+
+@pytest.mark.parametrize("width, extents, parts", [
+    (1, (8, 25), [(8, 25)]), (1, (3, 67), [(3, 33), (3, 33), (3, 1)]), (1, (67, 3), [(33, 3), (33, 3), (1, 3)]),
+    (201, (), [()]), (201, (1, 1), [(1, 1)]), (101, (2,), [(1,), (1,)]), (100, (2,), [(2,)]), (200, (2,), [(1,), (1,)]),
+    (25, (9, 1), [(4, 1), (4, 1), (1, 1)]),
+    (10, (2, 400), 80 * [(2, 5)]),
+])  # fmt: skip
+def test_in_which_parts_a_box_is_cut(monkeypatch, width, extents, parts):
+    """Up to 200 bytes are one part, longer boxes are cut to 100 along the longest loop, granules never."""
+    monkeypatch.setattr(_plan, "_BOX_BYTES", 100)
+    box = Box(X, Y, 0, 0, width, tuple(Axis(extent, width, width) for extent in extents))
+    assert [tuple(axis.extent for axis in part.axes) for part in _plan.cut_loops(box)] == parts
+
+
+def test_only_the_last_turn_of_a_cut_loop_goes_back(monkeypatch):
+    """... and tables, which are counted along, begin where a part does."""
+    monkeypatch.setattr(_plan, "_BOX_BYTES", 100)
+    box = Box(X, Y, 7, 9, 10, (Axis(25, 30, 40, 256, 3, 4), Axis(2, 1, 10, 0, 5, 6)), "table", 512)
+    parts = [Box(X, Y, 7 + 30 * k, 9 + 40 * k, 10, (Axis(5, 30, 40, 256), box.axes[1]), "table", 512 + 256 * k)
+             for k in (0, 5, 10, 15)]
+    last = Box(X, Y, 7 + 600, 9 + 800, 10, (Axis(5, 30, 40, 256, 3, 4), box.axes[1]), "table", 512 + 20 * 256)
+    assert list(_plan.cut_loops(box)) == [*parts, last]
 
 
 @pytest.mark.parametrize("beyond", [0, 5])
