@@ -105,7 +105,6 @@ def _is_same(one: np.dtype, other: np.dtype) -> bool:
     return (
         one.itemsize == other.itemsize
         and _are_same(one.names, other.names)
-        and len(fields[0]) == len(fields[1])
         and all(
             _is_same(mine[0], theirs[0]) and mine[1] == theirs[1] and _are_same(mine[2:], theirs[2:])
             for mine, theirs in zip(*fields)

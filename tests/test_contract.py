@@ -922,9 +922,10 @@ def change_arrays_when_dtypes_are_compared(which):
         __eq__ = Title.__eq__
 
     arrays = []
-    for name in (lambda: (Title(), "a"), lambda: Name("a")):
-        x = np.ones((1, 2048, 2048, 1), [(name(), "i1")])
-        out = np.ones((1, 1024, 1024, 4), [(name(), "i1")])
+    for name, rows in ((lambda: (Title(), "a"), ()), (lambda: Name("a"), ()), (lambda: (Title(), "a"), (1,)),
+                       (lambda: Name("a"), (1,))):  # fmt: skip
+        x, out = (np.ones(shape, [("row", [(name(), "i1")], rows)])
+                  for shape in ((1, 2048, 2048, 1), (1, 1024, 1024, 4)))
         arrays.append(x if which == "x" else out)
         try:
             s2dq.space_to_depth(x, 2, out=out)
@@ -937,19 +938,23 @@ def change_arrays_when_dtypes_are_compared(which):
 @pytest.mark.parametrize("which", ["x", "out"])
 def test_dtypes_are_compared_without_methods_of_their_fields(which):
     output = run_child(change_arrays_when_dtypes_are_compared, which).splitlines()
-    assert output == ["space_to_depth: out must have dtype", "returned"], "titles are equal if they are strings"
+    assert output == 2 * ["space_to_depth: out must have dtype", "returned"], "titles are equal if they are strings"
 
 
 @pytest.mark.parametrize("fields", [
     [("a", "i4"), ("b", "f8")], [(("title", "a"), "i4"), ("b", "f8")], [("a", [("b", "i2"), ("c", "S3")])],
-    [("a", "i4", (2, 3))], {"names": ["a"], "formats": ["i4"], "offsets": [4], "itemsize": 12},
+    [("a", "i4", (2, 3))], {"names": ["a"], "formats": ["i4"], "offsets": [4], "itemsize": 12}, [("a", "V24")],
+    {"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, 0], "titles": ["t", None]},
 ], ids=str)
 def test_out_of_equal_fields_is_taken_and_of_others_refused(fields):
     x, out = np.zeros((1, 2, 2, 1), np.dtype(fields)), np.ones((1, 1, 1, 4), np.dtype(fields))
     assert s2dq.space_to_depth(x, 2, out=out) is out
-    assert not any(any(np.ravel(out[name]).tolist()) for name in out.dtype.names if out[name].dtype.names is None)
+    assert not any(any(out[name].tobytes()) for name in out.dtype.names)
     others = [[("x", "i4"), ("b", "f8")], [(("other", "a"), "i4"), ("b", "f8")], [("a", [("b", "u2"), ("c", "S3")])],
-              [("a", "i4", (6,))], {"names": ["a"], "formats": ["i4"], "offsets": [8], "itemsize": 12}]
+              [("a", "i4", (6,))], [("a", "V24"), ("b", "V4")], [("a", "u4", (2, 3))],
+              {"names": ["a"], "formats": ["i4"], "offsets": [8], "itemsize": 12},
+              {"names": ["a"], "formats": ["i4"], "offsets": [4], "itemsize": 16},
+              {"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, 0], "titles": [None, "t"]}]
     for other in others:
         with pytest.raises(TypeError, match="out must have dtype"):
             s2dq.space_to_depth(x, 2, out=np.ones((1, 1, 1, 4), np.dtype(other)))
@@ -982,6 +987,26 @@ def test_large_arrays_are_shown_in_part_however_arrays_are_printed():
         assert time.monotonic() - begun < 1 * PATIENCE
         messages.add(str(raised.value))
     assert len(messages) == 1
+
+
+def test_arrays_are_shown_as_the_caller_prints_them():
+    """... where that is shorter."""
+    x, block = np.zeros((1, 2, 2, 1)), np.arange(20)
+    for threshold, shown in ((5, "array([ 0, 1, 2, ..., 17, 18, 19]"), (20, "array([ 0, 1, 2, 3, 4, 5, 6, 7,")):
+        with np.printoptions(threshold=threshold), pytest.raises(ValueError) as raised:
+            s2dq.space_to_depth(x, block)
+        assert f"not {shown}" in str(raised.value)
+
+
+@pytest.mark.parametrize("arguments, shown", [
+    ({"block_size": [[2, 3], 2]}, "must be an integer, not [2, 3] "), ({"block_size": [2]}, ", not [2] "),
+    ({"block_size": ([2], 2)}, "must be an integer, not [2] "), ({"block_size": (2,)}, ", not (2,) "),
+])  # fmt: skip
+def test_lists_are_shown_as_lists(arguments, shown):
+    """... although calls are remembered by tuples."""
+    with pytest.raises((TypeError, ValueError)) as raised:
+        s2dq.space_to_depth(np.zeros((1, 2, 2, 1)), **arguments)
+    assert shown in str(raised.value)
 
 
 def test_steps_along_one_index_mean_nothing():
@@ -1074,6 +1099,26 @@ def test_arrays_are_summarized_however_NumPy_prints_them():
 def test_results_beyond_all_sizes_by_an_extent_behind_the_largest():
     with pytest.raises(ValueError, match=r"would be larger than 2\*\*63 - 1 bytes"):
         s2dq.space_to_batch_nd(np.zeros((1, 1, 2), np.int8), [1], [[0, 2**63 - 2]])
+
+
+@pytest.mark.parametrize("dtype, taken", [("torch.bool", False), ("bool", False), ("torch.uint8", True), (None, True)])
+def test_booleans_of_other_packages_are_no_integers(dtype, taken):
+    """They have an ``__index__``, as PyTorch's do."""
+    flag = type("Flag", (), {"dtype": dtype, "__index__": lambda self: 1})()
+    if taken:
+        assert s2dq.space_to_depth(np.ones((1, 2, 2, 1)), flag).shape == (1, 2, 2, 1)
+        return
+    with pytest.raises(TypeError, match="block_size must be an integer, not <.*Flag"):
+        s2dq.space_to_depth(np.ones((1, 2, 2, 1)), flag)
+
+
+@pytest.mark.parametrize("wide, shown", [
+    (2**2048, r"block area \d+\.\.\."), (2**2048 + 1, r"block area above 2\*\*4096\)"),
+    (2**2049, r"block area above 2\*\*4096\)"),
+], ids=["just", "more", "twice"])  # fmt: skip
+def test_areas_are_shown_up_to_2_to_4096(wide, shown):
+    with pytest.raises(ValueError, match=shown):
+        s2dq.depth_to_space(np.zeros((1, 2, 2, 12)), (2**2048, wide))
 
 
 def test_numbers_kept_in_float64_are_rounded_to_it():

@@ -230,6 +230,22 @@ def test_numbers_beyond_all_integers_are_held_by_floats(value):
         s2dq.space_to_batch_nd(np.ones((1, 1), np.float16), [1], [[0, 1]], pad_value=value)
 
 
+@pytest.mark.parametrize("value", [
+    2**60 + 2**36 + 1, -(2**60) - 2**36 - 1, 2**24 + 1, np.int64(2**60 + 2**36 + 1), np.uint64(2**63 + 2**39 + 1),
+    np.longdouble(1) + np.longdouble(2) ** -24 + np.longdouble(2) ** -60,
+], ids=repr)  # fmt: skip
+def test_numbers_are_rounded_to_float32_as_numpy_rounds_them(value):
+    """Python's by way of float64, scalars of NumPy's once."""
+    padded = s2dq.space_to_batch_nd(np.ones((1, 1), np.float32), [1], [[0, 1]], pad_value=value)
+    assert padded[0, 1] == np.array(value, np.float32)
+
+
+@pytest.mark.parametrize("value", [np.int64(2**53 + 1), np.int64(2**53 + 3), np.longdouble(1) / 3])
+def test_numbers_are_rounded_to_the_nearest_float64(value):
+    padded = s2dq.space_to_batch_nd(np.ones((1, 1)), [1], [[0, 1]], pad_value=value)
+    assert padded[0, 1] == float(value)
+
+
 @pytest.mark.parametrize("other", [
     "i2", [((b"first", "a"), "i2")], [((("first",), "a"), "i2")], [("a", "i2")],
 ], ids=str)  # fmt: skip
@@ -238,6 +254,12 @@ def test_out_of_a_dtype_with_other_titles_or_none(other):
     for mine, theirs in ((titled, other), (other, titled)):
         with pytest.raises(TypeError, match="out must have dtype"):
             s2dq.space_to_depth(np.zeros((1, 2, 2, 1), mine), 2, out=np.zeros((1, 1, 1, 4), theirs))
+
+
+@pytest.mark.parametrize("title", ["first", b"first", ("first", 1)])
+def test_out_of_a_dtype_with_the_same_title(title):
+    x, out = (np.ones(shape, [((title, "a"), "i2")]) for shape in ((1, 2, 2, 1), (1, 1, 1, 4)))
+    assert x.dtype is not out.dtype and s2dq.space_to_depth(x, 2, out=out) is out
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -507,12 +507,31 @@ def test_scale_is_rounded_once(rng, kind):
         assert [int(number) for number in numbers] == exact
     expected = np.array([nearest_float32(number) for number in exact], np.float32)
     assert (_validate.to_float32(numbers) == expected).all()
+    if kind is np.longdouble:  # smaller ones, which float64 cannot hold either
+        assert (_validate.to_float32(numbers / 2**62) == expected / 2**62).all()
     values = np.zeros(len(exact), np.int8)
     assert (s2dq.QuantizedTensor(values, numbers, 0, axis=0).scale == expected).all()
     assert (s2dq.QuantizedTensor(values, list(numbers), 0, axis=0).scale == expected).all()
     assert [s2dq.QuantizedTensor(values, number, 0).scale for number in numbers[::50]] == expected[::50].tolist()
     frame = s2dq.Preprocessor(scale=numbers[0], rescale=float(numbers[0]))
     assert np.float32(frame.scale) == expected[0]
+
+
+def test_numbers_that_float64_cannot_hold_are_rounded_to_nearest_or_odd(rng):
+    """Odd is the neighbour that is, of the two around the number, whatever is nearer; what is exact stays."""
+    for number in (*halves(rng)[::20].tolist(), *rng.integers(2**53, 2**60, 200).tolist(), 2**53 + 1, 2**53 + 3):
+        for value in (np.int64(number), np.int64(-number)):
+            nearest, odd = _validate._to_float(value), _validate._to_float(value, odd=True)
+            assert nearest == float(int(value))
+            digits = np.float64(odd).view(np.int64) & 1
+            exact = int(nearest) == int(value)
+            assert odd == nearest if exact else digits and abs(int(odd) - int(value)) < np.spacing(abs(nearest))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="no wider float here")
+def test_numbers_beyond_float64_are_infinite_in_float32():
+    huge = np.longdouble("1e4000")
+    assert _validate.to_float32(np.array([-huge, huge])).tolist() == [-np.inf, np.inf]
 
 
 def nearest_float32(number):
