@@ -20,6 +20,8 @@ from drawn_problems import drawn_problem
 from guarded import run_child
 from recorded_plans import MEANS, plan_of, problem_of
 from s2dq import _kernels
+from s2dq._plan import Box, Plan, Segment, X, Y
+from s2dq._tiles import Axis
 from s2dq.operators import SLACK
 
 FILE = Path(__file__).with_name("decisions.json")
@@ -142,6 +144,34 @@ def test_tasks_are_so_large(nbytes, team, size):
         whole = nbytes // KIB * (KIB + 1)
         assert rows == min(max(whole // (4 * team if team > 1 else 1), 64 * KIB), 8 * MIB) // (KIB + 1)
         assert count == -(-(nbytes // KIB) // rows)
+
+
+def rows_of_boxes(rows, *widths):
+    """A program that moves the bytes of each box to those of the next one, from the last on; of one array."""
+    starts = [sum(widths[:k]) for k in range(len(widths) + 1)]
+    boxes = [Box(X, Y, start, start + width, width, ()) for start, width in zip(starts, widths)]
+    step = starts[-1] + widths[-1]
+    return program_of(Plan((Segment((Axis(rows, step, step),), tuple(boxes[::-1])),), 0))
+
+
+@pytest.mark.parametrize("widths, boxes, team", [
+    ((4 * MIB, 4 * MIB), 1, 2), ((4 * MIB, 4 * MIB + 1), 2, 1), ((8 * MIB + 1,), 1, 2), ((64, 6 * MIB, 6 * MIB), 3, 1),
+])  # fmt: skip
+def test_rows_of_more_than_8_mib_are_run_box_by_box(widths, boxes, team):
+    """... by one thread, each of them once; a row of one box is a task like others."""
+    rows = 3
+    program = rows_of_boxes(rows, *widths)
+    assert [program.tasks(size)[1] for size in TEAMS] == [rows * boxes] * len(TEAMS)
+    starts = np.cumsum([0, *widths, widths[-1]])
+    out = np.zeros((rows, starts[-1]), np.uint8)
+    for k, start in enumerate(starts[:-1]):
+        out[:, start:] = k + 1
+    expected = out.copy()
+    for start, end, width in zip(starts[:-2], starts[1:-1], widths):
+        expected[:, end:end + width] = out[:, start:start + width]
+    _kernels.run(program, out, out, bytes(8) + SLACK, None, 2)
+    assert _kernels.last_team_size() == min(team, _kernels.team_of(rows * sum(widths), 2))
+    assert np.array_equal(out, expected)
 
 
 @pytest.mark.parametrize("done, tasks, nbytes, glance, looks", [
