@@ -17,7 +17,7 @@ INDICES = (
     5556, 6838, 6918, 7549, 7976, 10217, 12536, 17872, 18559, 18562, 301709, 308246, 313471, 810114, 900690, 1017881,
     1219649, 1309284, 1407942,
     *range(PRICED, PRICED + 300),
-    *(PRICED + index for index in (419, 822, 1490, 3247, 3453, 3692, 4403, 6253, 6717, 8314, 19023)),
+    *(PRICED + index for index in (419, 822, 1490, 3247, 3453, 3692, 4403, 6253, 6717, 8314, 19023, 50524)),
 )  # fmt: skip
 SEED = 20250301
 # Bytes of a run, a row or a result, or indices of a loop, from which on the planner goes another way.

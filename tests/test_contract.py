@@ -951,7 +951,7 @@ def test_out_of_equal_fields_is_taken_and_of_others_refused(fields):
     assert s2dq.space_to_depth(x, 2, out=out) is out
     assert not any(any(out[name].tobytes()) for name in out.dtype.names)
     others = [[("x", "i4"), ("b", "f8")], [(("other", "a"), "i4"), ("b", "f8")], [("a", [("b", "u2"), ("c", "S3")])],
-              [("a", "i4", (6,))], [("a", "V24"), ("b", "V4")], [("a", "u4", (2, 3))],
+              [("a", "i4", (6,))], [("a", "S24")], [("a", "u4", (2, 3))],
               {"names": ["a"], "formats": ["i4"], "offsets": [8], "itemsize": 12},
               {"names": ["a"], "formats": ["i4"], "offsets": [4], "itemsize": 16},
               {"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, 0], "titles": [None, "t"]}]
@@ -1119,6 +1119,13 @@ def test_booleans_of_other_packages_are_no_integers(dtype, taken):
 def test_areas_are_shown_up_to_2_to_4096(wide, shown):
     with pytest.raises(ValueError, match=shown):
         s2dq.depth_to_space(np.zeros((1, 2, 2, 12)), (2**2048, wide))
+
+
+def test_the_smallest_std_is_above_0():
+    assert s2dq.Preprocessor(scale=1, std=5e-324).std == 5e-324
+    for std in (0.0, -0.0, -5e-324):
+        with pytest.raises(ValueError, match="std must be above 0, not"):
+            s2dq.Preprocessor(scale=1, std=std)
 
 
 def test_numbers_kept_in_float64_are_rounded_to_it():

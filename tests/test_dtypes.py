@@ -181,6 +181,12 @@ def test_pad_value_of_longdouble():
     np.testing.assert_array_equal(result, expected, strict=True)
 
 
+def test_pad_value_of_clongdouble():
+    value = np.clongdouble(np.longdouble(1) / 3) + 1j
+    padded = s2dq.space_to_batch_nd(np.ones((1, 1), np.clongdouble), [1], [[0, 1]], pad_value=value)
+    assert padded[0, 1] == value
+
+
 def test_nan_as_pad_value():
     for dtype in ("float16", "float32", "float64", "longdouble", "complex64", "complex128"):
         x = np.ones((1, 4, 6, 3), dtype)

@@ -5,6 +5,7 @@ import pickle
 import struct
 import threading
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
@@ -450,13 +451,20 @@ def test_lines_that_are_converted_in_parts(rng, monkeypatch, longest, parts):
     """As lines of many millions of pixels are, so that Ctrl-C is looked at: parts of padding too, and of both."""
     monkeypatch.setattr(_plan, "_ROW_BYTES", longest)
     monkeypatch.setattr(_plan, "_LINE_PARTS", parts)
-    problems = staged_problems(rng, (2, 12, 90, 3), 2, IMAGENET["mean"], (None, (18, 150), (12, 96)))
-    assert sum(_plan._line_blocks(problem) < problem.blocks[1] for problem in problems) > 60
+    cut = 0
+    for problem in staged_problems(rng, (2, 12, 90, 3), 2, IMAGENET["mean"], (None, (18, 150), (12, 96))):
+        cut += _plan._line_blocks(problem) < problem.blocks[1]
+        segments = _plan.plan_depth(problem, tiles=operators._TILES).segments
+        converted = sum(prod(axis.extent for axis in (*segment.rows, *box.axes)) for segment in segments
+                        for box in segment.boxes if box.lookup == "stage")  # fmt: skip
+        assert converted == problem.batch * prod(problem.space) * problem.channels, "each level once"
+    assert cut > 60
 
 
 @pytest.mark.parametrize("dtype, channels, count, blocks", [
     ("int8", 4, 5, 5), ("int8", 4, 2**20, 2**20), ("int8", 4, 2**20 + 1, 2**20), ("int8", 2**22 + 1, 3, 1),
     ("float16", 4, 2**19, 2**19), ("float16", 4, 2**19 + 1, 2**19), ("float16", 4, 2**21, 2**19),
+    ("int8", 4, 2**29, 2**21),  # 256 parts of 16 MiB
 ])  # fmt: skip
 def test_lines_are_cut_from_8_mib_on(dtype, channels, count, blocks):
     """Blocks of two pixels, so many of them."""

@@ -492,7 +492,9 @@ def halves(rng):
     """Integers that float64 cannot hold, beside the middle of two float32 and on it."""
     lower = rng.integers(2**23, 2**24 - 1, 500)
     middle = lower * 2 + 1 << 38  # of 62 or 63 bits
-    return np.concatenate([middle - 1, middle, middle + 1, middle + rng.integers(-(2**30), 2**30, 500)])
+    least = lower * 2 + 1 << 29  # of 53 or 54
+    return np.concatenate([middle - 1, middle, middle + 1, middle + rng.integers(-(2**30), 2**30, 500),
+                           least - 1, least, least + 1])  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, np.longdouble])
@@ -513,8 +515,8 @@ def test_scale_is_rounded_once(rng, kind):
     assert (s2dq.QuantizedTensor(values, numbers, 0, axis=0).scale == expected).all()
     assert (s2dq.QuantizedTensor(values, list(numbers), 0, axis=0).scale == expected).all()
     assert [s2dq.QuantizedTensor(values, number, 0).scale for number in numbers[::50]] == expected[::50].tolist()
-    frame = s2dq.Preprocessor(scale=numbers[0], rescale=float(numbers[0]))
-    assert np.float32(frame.scale) == expected[0]
+    for number, right in zip(numbers[::50], expected[::50]):
+        assert np.float32(s2dq.Preprocessor(scale=number, rescale=float(number)).scale) == right
 
 
 def test_numbers_that_float64_cannot_hold_are_rounded_to_nearest_or_odd(rng):
@@ -526,6 +528,18 @@ def test_numbers_that_float64_cannot_hold_are_rounded_to_nearest_or_odd(rng):
             digits = np.float64(odd).view(np.int64) & 1
             exact = int(nearest) == int(value)
             assert odd == nearest if exact else digits and abs(int(odd) - int(value)) < np.spacing(abs(nearest))
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf"])
+def test_wide_numbers_that_are_none_are_refused_or_held(text):
+    value = np.longdouble(text)
+    with pytest.raises(ValueError, match="scale must be above 0 and finite"):
+        s2dq.quantize(np.ones(1), value, 0)
+    with pytest.raises(ValueError, match="^Preprocessor: rescale must be finite"):
+        s2dq.Preprocessor(scale=1, rescale=value)
+    for dtype in ("float32", "float64"):
+        padded = s2dq.space_to_batch_nd(np.ones((1, 1), dtype), [1], [[0, 1]], pad_value=value)
+        np.testing.assert_array_equal(padded[0, 1], float(text))
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="no wider float here")
@@ -684,13 +698,14 @@ CHANGES = {
     "scale.shape": lambda q: setattr(q.scale, "shape", (q.scale.size, 1)),
     "scale.dtype": lambda q: setattr(q.scale, "dtype", np.int32),
     "scale.strides": lambda q: setattr(q.scale, "strides", (0,)),
+    "zero_point.strides": lambda q: setattr(q.zero_point, "strides", (0,)),
     "zero_point.shape": lambda q: setattr(q.zero_point, "shape", (1, q.zero_point.size)),
     "both shapes": lambda q: [setattr(array, "shape", (q.scale.size, 1)) for array in (q.zero_point, q.scale)],
     "zero_point.dtype": lambda q: setattr(q.zero_point, "dtype", np.uint32),
     "zero_point out of range": lambda q: setattr(q.values, "dtype", np.uint8),
 }
 # With one scale for all, values of another shape or integer type are a tensor like others.
-CHANGES_OF_NUMBERS = set(CHANGES) - {"values.shape", "values.dtype", "scale.strides"}
+CHANGES_OF_NUMBERS = set(CHANGES) - {"values.shape", "values.dtype", "scale.strides", "zero_point.strides"}
 CALLS_OF_TENSORS = {
     "space_to_depth": (lambda q: s2dq.space_to_depth(q, 2), "x"),
     "space_to_batch_nd": (lambda q: s2dq.space_to_batch_nd(q, [2, 2], [[1, 1], [1, 1]]), "x"),
@@ -714,6 +729,46 @@ def test_tensors_whose_arrays_were_changed_in_place_are_refused(change, axis, ca
     with pytest.raises(ValueError, match=rf"^{call}: {argument} is no quantized tensor any more") as raised:
         run(q)
     assert str(raised.value).count(f", axis {axis} (") == (axis is not None)
+
+
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize(("scale", "zero_point", "axis"), [(0.5, 200, None), ([0.5, 0.25], [3, 200], 3)])
+def test_zero_points_above_the_range_of_the_values_are_none(scale, zero_point, axis):
+    q = QuantizedTensor(np.zeros((1, 2, 2, 2), np.uint8), scale, zero_point, axis=axis)
+    assert (s2dq.dequantize(q) < 0).any()
+    q.values.dtype = np.int8
+    with pytest.raises(ValueError, match="is no quantized tensor any more"):
+        s2dq.dequantize(q)
+
+
+@pytest.mark.parametrize(("dtype", "least", "greatest"), [("int8", -128, 127), ("uint8", 0, 255)])
+@pytest.mark.parametrize("axis", [None, 1])
+def test_zero_points_at_the_ends_of_the_range_are_taken(dtype, least, greatest, axis):
+    for zero_point in (least, greatest):
+        values, scale = np.full((1, 2), greatest, dtype), 0.5 if axis is None else [0.5, 0.5]
+        q = QuantizedTensor(values, scale, zero_point, axis=axis)
+        assert (s2dq.dequantize(q) == (greatest - zero_point) / 2).all()
+
+
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.uint32])
+@pytest.mark.parametrize("axis", [None, 1])
+def test_zero_points_of_another_dtype_are_none(dtype, axis):
+    """... although they are within the range."""
+    q = QuantizedTensor(np.zeros((1, 2), np.int8), 0.5 if axis is None else [0.5, 0.5], 3, axis=axis)
+    q.zero_point.dtype = dtype
+    with pytest.raises(ValueError, match="is no quantized tensor any more"):
+        s2dq.dequantize(q)
+
+
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize("shape", [(4, 4, 2), (16, 2), (32,), ()])
+def test_an_axis_that_is_gone_is_none(shape):
+    q = QuantizedTensor(np.zeros((1, 4, 4, 2) if shape else (1, 1, 1, 1), np.int8), [0.5, 0.25] if shape else [1], 0,
+                        axis=3)  # fmt: skip
+    q.values.shape = shape
+    with pytest.raises(ValueError, match="is no quantized tensor any more.*, axis 3 "):
+        s2dq.dequantize(q)
 
 
 @pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
@@ -794,8 +849,8 @@ def test_tensors_that_change_during_the_call(change, axis):
         lambda q, two: s2dq.dequantize(q, num_threads=two),
         lambda q, two: s2dq.requantize(q, 0.25, two),
     ]
-    if axis is None and change == "scale.strides":
-        change = "scale.dtype"  # a number has no strides
+    if axis is None:
+        change = change.replace("strides", "dtype")  # a number has no strides
     for call in calls:
         q = fresh()
         result, expected = call(q, Changing(lambda q=q: CHANGES[change](q))), call(fresh(), 2)
