@@ -114,6 +114,7 @@ static int is_recorded(const char *program, const char *name, long rounds, uint6
 #if defined(__x86_64__)
 #undef _mm_prefetch
 #define _mm_prefetch(place, hint) note_fetch(place)
+#define __builtin_prefetch(place, ...) note_fetch(place)
 #define TRACED_LOAD(name, place, size) (note_load(place, size), (name)(place))
 #define TRACED_STORE(name, place, value, size) (note_store(place, size), (name)(place, value))
 #define _mm256_loadu_si256(place) TRACED_LOAD(_mm256_loadu_si256, place, 32)
