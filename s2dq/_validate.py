@@ -101,6 +101,7 @@ def _is_same(one: np.dtype, other: np.dtype) -> bool:
         return one.subdtype[1] == other.subdtype[1] and _is_same(one.subdtype[0], other.subdtype[0])
     if one.names is None or other.names is None:
         return one == other
+    # A title has an entry of its own, and differs at that of its field before the numbers of entries do.
     fields = [list(dtype.fields.values()) for dtype in (one, other)]  # type: ignore[union-attr]
     return (
         one.itemsize == other.itemsize
