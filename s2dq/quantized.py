@@ -528,7 +528,7 @@ _ONCE: Loops = ((1, 0),)
 def _planes(x: np.ndarray, source: Parameters) -> Loops | None:
     """Extents and steps of `x` as a batch of planes, one for each table, and what is in these. None where several loops
     make the batch."""
-    at = source.axis if source.axis is not None and source.scale.size > 1 else None
+    at = source.axis if source.scale.size > 1 else None
     before = after = 0
     planes = _ONCE
     if at is not None:

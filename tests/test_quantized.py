@@ -1634,6 +1634,28 @@ def test_a_conversion_that_does_not_fit_is_refused(x, out, source, target, along
     assert out.tobytes() == before
 
 
+@pytest.mark.parametrize(
+    ("function", "name", "dtype"),
+    [
+        (lambda x: s2dq.quantize(x, 0.5, 0), "x", "float32"),
+        (lambda x: s2dq.dequantize(s2dq.QuantizedTensor(x.astype(np.int8), 0.5, 0)), "q", "int8"),
+        (lambda x: s2dq.requantize(s2dq.QuantizedTensor(x.astype(np.int8), 0.5, 0), 2, 0, "int16"), "q", "int8"),
+    ],
+    ids=["quantize", "dequantize", "requantize"],
+)
+def test_a_conversion_without_memory_names_its_argument(function, name, dtype, monkeypatch, request):
+    def refuse(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(_kernels, "convert", refuse)
+    with pytest.raises(MemoryError) as caught:
+        function(SINGLES)
+    assert str(caught.value) == (
+        f"{request.node.callspec.id}: no memory to work with, besides {name} and the result "
+        f"({name}.shape=(6,), {name}.dtype={dtype})"
+    )
+
+
 @pytest.mark.parametrize("words, vect", [(2, 4), (3, 1), (2, 0), (0, 4), (1, 32)])
 def test_requantize_between_parameters_of_words_and_of_lanes(rng, words, vect):
     values = rng.integers(-128, 128, (2, words, 5, 3, vect)).astype(np.int8)
