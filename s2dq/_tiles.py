@@ -489,10 +489,10 @@ def cover_bytes(offsets: list[int]) -> Callable[[int], tuple[int, bool]]:
     return cover
 
 
-def collisions(axes: list[Axis], counts: tuple[int, ...]) -> float:
+def collisions(axes: list[Axis], counts: tuple[int, ...], sides: Iterable[int] = (1, 2)) -> float:
     """Penalty for more runs at a pitch of whole pages than a cache set keeps."""
     penalty = 0.0
-    for side in (1, 2):
+    for side in sides:
         streams = prod(
             count for axis, count in zip(axes, counts) if count > 1 and axis[side] and axis[side] % PAGE == 0
         )
@@ -596,6 +596,7 @@ def misses(loops: list[Loop], tile: Tile | Network) -> float:
     runs = {number: run_count(side) for number, side in sides.items()}
     leaps = {1: 0.0, 2: 0.0}
     ends = {1: 0, 2: 0}  # of runs, where a leap follows
+    in_lines = isinstance(tile, Network) and makes_lines(len(tile.src.offsets), tile.run)
     turns = total
     for loop, _, _ in reversed(loops):
         inside = footprint[1] + footprint[2]
@@ -621,7 +622,7 @@ def misses(loops: list[Loop], tile: Tile | Network) -> float:
                 streams[side] *= loop.extent
             if step % PAGE == 0:
                 ways[side] *= loop.extent
-                if ways[side] > WAYS:
+                if ways[side] > WAYS and not (side == 2 and in_lines):
                     cost += _CONFLICT[side] * turns * lines[side]
         turns //= loop.extent
     return cost + leap[1] * leaps[1] + leap[2] * leaps[2]
@@ -829,6 +830,12 @@ def chain_of(axes: list[Axis], side: int, count: int) -> dict[int, int] | None:
     return taken
 
 
+def makes_lines(streams: int, run: int) -> bool:
+    """Whether a network makes lines of a byte from each of so many streams: as no line is come back to, they may share
+    a set of the cache. Measured on Zen 4, where networks of wider granules were slower so."""
+    return streams == run == LINE
+
+
 def best_network(axes: list[Axis]) -> Transpose | None:
     """The cheapest network for a box, or None where it is no transpose of many streams."""
     width = axes[-1].extent
@@ -845,7 +852,8 @@ def best_network(axes: list[Axis]) -> Transpose | None:
         counts = (*(taken.get(k, 1) for k in range(len(axes) - 1)), width)
         tiles = prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
         shuffles = NETWORK // REGISTER * 4 + NETWORK // load + NETWORK // store
-        cost = _TILE + _SRC_RUN * streams + _DST_RUN * into + _SHUFFLE * shuffles + collisions(axes, counts)
+        cost = _TILE + _SRC_RUN * streams + _DST_RUN * into + _SHUFFLE * shuffles
+        cost += collisions(axes, counts, (1,) if makes_lines(streams, streams * width) else (1, 2))
         cost += NETWORK // load * _LOAD[load] + NETWORK // store * _STORE[store]
         if best is None or tiles * cost < best.cost:
             best = Transpose(counts, tuple(columns), tuple(rows), tiles * cost)
