@@ -143,7 +143,7 @@ cdef extern from "_micro/isa.h" nogil:
     const char *s2dq_isa_name(int isa) noexcept
     bint s2dq_isa_runs(int isa) noexcept
     bint s2dq_follows_streams() noexcept
-    bint s2dq_stores_across() noexcept
+    int s2dq_stores_across() noexcept
 
 cdef extern from "_micro/avx2_map.h" nogil:
     ctypedef struct s2dq_tables:
@@ -174,8 +174,8 @@ cdef extern from "_micro/dispatch.h" nogil:
         bint lines, tables
         void (*map)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_tables *mapping,
                     const s2dq_axis *axes, int count) noexcept nogil
-        bint across
-    s2dq_kernels s2dq_kernels_of(int isa, bint across) noexcept
+        bint joins
+    s2dq_kernels s2dq_kernels_of(int isa, int across) noexcept
 
 cdef extern from "_micro/convert.h" nogil:
     ctypedef struct s2dq_environment:
@@ -669,7 +669,7 @@ cdef class Program:
             self._read_register(table, &here, tile.tab[k])
             for part in range(S2DQ_REGISTER_BYTES):
                 tile.fills += tile.fill[k][part] >= 0
-        if KERNELS.across:
+        if KERNELS.joins:
             s2dq_tile_join_stores(tile)
         s2dq_tile_choose(tile)
         at[0] = here

@@ -562,10 +562,10 @@ static void check_processors(void)
         int avx2, avx512vbmi, follows, across;
     } processors[] = {
         {" intel sse2 ", 0, 0, 0, 0},
-        {" amd avx2 ", 1, 0, 1, 0},
+        {" amd avx2 ", 1, 0, 1, 1},
         {" intel avx2 avx512bw avx512vl avx512vbmi ", 1, 1, 0, 0},
-        {" amd avx2 avx512bw avx512vl avx512vbmi ", 1, 1, 1, 0},
-        {" amd avx2 avx512bw avx512vl avx512vbmi avx512vp2intersect ", 1, 1, 1, 1},
+        {" amd avx2 avx512bw avx512vl avx512vbmi ", 1, 1, 1, 1},
+        {" amd avx2 avx512bw avx512vl avx512vbmi avx512vp2intersect ", 1, 1, 1, 2},
         {" intel avx2 avx512bw avx512vl avx512vbmi avx512vp2intersect ", 1, 1, 0, 0},
         {" intel avx2 avx512bw avx512vl ", 1, 0, 0, 0},
         {" intel avx2 avx512bw avx512vbmi ", 1, 0, 0, 0},

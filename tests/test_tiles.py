@@ -871,10 +871,11 @@ def random_tile(rng, inputs, loads, outputs, stores, pieces, neighbours, fills):
     return Tile(*sides, tuple(made)), reach, pieces * stored
 
 
-@pytest.fixture(params=[False, True], ids=["whole lines", "across lines"])
+@pytest.fixture(params=[0, 1, 2], ids=["whole lines", "registers across lines", "across lines"])
 def habits(request):
-    """Programs as for a processor that stores across two lines at no cost and fetches by itself, or neither."""
-    _kernels.pretend_habits(follows_streams=request.param, stores_across=request.param)
+    """Programs as for a processor that stores across two lines at no cost and fetches by itself, or not; or that stores
+    whole registers so."""
+    _kernels.pretend_habits(follows_streams=request.param > 0, stores_across=request.param)
     yield
     _kernels.pretend_habits()
 

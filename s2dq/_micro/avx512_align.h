@@ -237,7 +237,13 @@ static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
                             [tile->run_pieces / 2];
 }
 
-/* The same where stores may be across lines; those past the caches may not. */
+/* The same where whole registers may be stored across lines; halves are better joined, two turns at a time. */
+static s2dq_tile_runner s2dq_512_halves_aligner(const s2dq_tile *tile)
+{
+    return tile->past || tile->stores == 2 ? s2dq_512_aligner(tile) : NULL;
+}
+
+/* The same where all stores may be across lines; those past the caches may not. */
 static s2dq_tile_runner s2dq_512_past_aligner(const s2dq_tile *tile)
 {
     return tile->past ? s2dq_512_aligner(tile) : NULL;

@@ -46,12 +46,12 @@ typedef struct {
     int (*steps)(s2dq_steps *steps, const s2dq_tile *tile);
     /* Whether tiles may be mapped, and whether they are quicker where each register goes through one table. */
     bool lines, tables;
-    /* Whether stores across two lines of memory are as good as others. */
-    bool across;
+    /* Whether a whole register is better stored at once, across two lines, than in pieces that seldom are. */
+    bool joins;
 } s2dq_kernels;
 
 /* `across`: as s2dq_stores_across says of this machine. */
-static s2dq_kernels s2dq_kernels_of(int isa, bool across)
+static s2dq_kernels s2dq_kernels_of(int isa, int across)
 {
     s2dq_kernels kernels = {.copy = s2dq_copy, .copy_lanes = s2dq_copy_lanes, .lookup = s2dq_lookup};
 #if defined(S2DQ_X86)
@@ -67,11 +67,13 @@ static s2dq_kernels s2dq_kernels_of(int isa, bool across)
         kernels.lines = true;
     }
     if (isa == S2DQ_ISA_AVX512VBMI) {
-        kernels.copy = across ? s2dq_512_copy_across : s2dq_512_copy;
+        kernels.copy = across == S2DQ_ACROSS_FREE ? s2dq_512_copy_across : s2dq_512_copy;
         kernels.lookup = s2dq_512_lookup;
         kernels.tile = s2dq_512_runner;
         kernels.streamer = s2dq_512_streamer;
-        kernels.aligner = across ? s2dq_512_past_aligner : s2dq_512_aligner;
+        kernels.aligner = across == S2DQ_ACROSS_FREE    ? s2dq_512_past_aligner
+                          : across == S2DQ_ACROSS_WHOLE ? s2dq_512_halves_aligner
+                                                        : s2dq_512_aligner;
         kernels.aligns = s2dq_512_aligns;
         kernels.network = s2dq_512_network_runner;
         kernels.edge = s2dq_512_run_edge;
@@ -81,7 +83,7 @@ static s2dq_kernels s2dq_kernels_of(int isa, bool across)
         kernels.short_rows = true;
         kernels.lines = true;
         kernels.tables = true;
-        kernels.across = across;
+        kernels.joins = across != S2DQ_ACROSS_DEAR;
     }
 #elif defined(S2DQ_ARM)
     if (isa == S2DQ_ISA_NEON) {

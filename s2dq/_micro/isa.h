@@ -55,16 +55,19 @@ static bool s2dq_follows_streams(void)
 #endif
 }
 
-/* Whether a store across two lines costs next to nothing, so that the shuffles that avoid it and the masks of its two
- * parts cost more: measured on Zen 5, the first of AMD's with this instruction. On Zen 4 and Intel's it is the other
- * way round. */
-static bool s2dq_stores_across(void)
+/* What a store across two lines costs: so much that shuffles and masks that avoid it are cheaper; less than those for
+ * whole registers, but not for parts of one; or next to nothing. Measured on Intel's, on Zen 4, and on Zen 5, the first
+ * of AMD's with this instruction. */
+enum { S2DQ_ACROSS_DEAR, S2DQ_ACROSS_WHOLE, S2DQ_ACROSS_FREE };
+
+static int s2dq_stores_across(void)
 {
 #if defined(S2DQ_X86)
     __builtin_cpu_init();
-    return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512vp2intersect");
+    if (!__builtin_cpu_is("amd")) return S2DQ_ACROSS_DEAR;
+    return __builtin_cpu_supports("avx512vp2intersect") ? S2DQ_ACROSS_FREE : S2DQ_ACROSS_WHOLE;
 #else
-    return false;
+    return S2DQ_ACROSS_DEAR;
 #endif
 }
 
