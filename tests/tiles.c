@@ -739,7 +739,7 @@ int main(int argc, char **argv)
     long counts[KINDS] = {0};
     int isa = S2DQ_ISA_COUNT - 1;
     while (isa > 0 && (!s2dq_isa_runs(isa) || (argc > 3 && strcmp(argv[3], s2dq_isa_name(isa))))) isa--;
-    kernels = s2dq_kernels_of(isa, 0); /* with whole lines, whatever this processor makes of them */
+    kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_DEAR); /* with whole lines, whatever this processor makes of them */
     if (!kernels.tile || !kernels.edge) {
         printf("tiles: no such kernels for %s\n", s2dq_isa_name(isa));
         return 2;
@@ -747,7 +747,7 @@ int main(int argc, char **argv)
     sow(seed);
     for (long k = 0; k < rounds + NEARLY + APART + BARE; k++) {
         const long more = k - rounds - NEARLY, bare = more - APART;
-        if (more == 0) kernels = s2dq_kernels_of(isa, 1); /* which make whole lines past the caches alone */
+        if (more == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_FREE); /* which make whole lines past the caches alone */
         const int astray = more >= 0 && bare < 0 && kernels.network && more % 2;
         const enum kind kind = k < rounds ? draw_kind() : astray ? NETWORK : bare >= 0 && bare % 2 ? EDGE : LOOPS;
         if (astray) draw_astray();
