@@ -13,19 +13,24 @@ import s2dq
 from s2dq import _kernels, _plan, _tiles, _validate, reference
 from s2dq._plan import SEQUENCE, Box, F, Means, Plan, Segment, X, Y, canonical, cut_axis
 from s2dq._tiles import (
+    LINE,
+    PAGE,
     REGISTER,
     REGISTERS,
     Axis,
+    Loop,
     Network,
     Output,
     Shape,
     Side,
     Tile,
     Transpose,
+    best_network,
     best_shape,
     build,
     build_network,
     loops_of,
+    misses,
     order_loops,
     pieces_of,
     positions,
@@ -605,6 +610,21 @@ def test_network_of_every_shape(rng, width, run):
     if KERNEL_MEANS and KERNEL_MEANS.networks:
         alone = Segment((), (Box(X, Y, 0, 0, 1024, (), tile=network),))
         run_by_kernels(rng, Box(X, Y, 0, 0, width, tuple(every[:2])), (alone,))
+
+
+@pytest.mark.parametrize("side, come_back_to", [(1, True), (2, False)], ids=["read in parts", "written whole"])
+def test_only_lines_that_a_network_comes_back_to_must_not_share_a_set(side, come_back_to):
+    """Sixteen channels of 64 pixels to planes: 64 lines are read 16 bytes at a time, and sixteen written."""
+    axes = [Axis(64, 64, 1), Axis(16, 1, PAGE), Axis(1, 1, 1)]
+    network = build_network(axes, best_network(axes))
+    assert str(network) == "64x16B>16x64B net"
+
+    def cost(step):
+        steps = {1: 1 << 22, 2: 1 << 22} | {side: step}
+        return misses([Loop(Axis(32, steps[1], steps[2]), 3, 1)], network)
+
+    assert (cost(64 * PAGE) > cost(64 * PAGE + 2 * LINE)) == come_back_to
+
 
 
 @pytest.mark.parametrize(("boxes", "most"), [(300, 1 << 12), (25, 1 << 17)])
