@@ -591,12 +591,13 @@ def misses(loops: list[Loop], tile: Tile | Network) -> float:
     footprint: dict[int, float] = {number: count * LINE for number, count in lines.items()}
     span = {number: first_run(side) for number, side in sides.items()}
     ways = {number: ways_of(side) for number, side in sides.items()}  # lines in the fullest set of the cache
+    if isinstance(tile, Network) and makes_lines(len(tile.src.offsets), tile.run):
+        ways[2] = 0  # none is come back to
     sweep = dict(span)  # bytes passed over in one go
     streams = {1: 1, 2: 1}
     runs = {number: run_count(side) for number, side in sides.items()}
     leaps = {1: 0.0, 2: 0.0}
     ends = {1: 0, 2: 0}  # of runs, where a leap follows
-    in_lines = isinstance(tile, Network) and makes_lines(len(tile.src.offsets), tile.run)
     turns = total
     for loop, _, _ in reversed(loops):
         inside = footprint[1] + footprint[2]
@@ -622,7 +623,7 @@ def misses(loops: list[Loop], tile: Tile | Network) -> float:
                 streams[side] *= loop.extent
             if step % PAGE == 0:
                 ways[side] *= loop.extent
-                if ways[side] > WAYS and not (side == 2 and in_lines):
+                if ways[side] > WAYS:
                     cost += _CONFLICT[side] * turns * lines[side]
         turns //= loop.extent
     return cost + leap[1] * leaps[1] + leap[2] * leaps[2]

@@ -626,7 +626,6 @@ def test_only_lines_that_a_network_comes_back_to_must_not_share_a_set(side, come
     assert (cost(64 * PAGE) > cost(64 * PAGE + 2 * LINE)) == come_back_to
 
 
-
 @pytest.mark.parametrize(("boxes", "most"), [(300, 1 << 12), (25, 1 << 17)])
 def test_tiles_of_random_patterns(rng, boxes, most):
     made = 0
