@@ -59,6 +59,9 @@ _FORESEEN = 0.25
 # what is touched meanwhile.
 _WASTED = ((640 << 10, 60.0),)
 
+# A register of bytes that go through lines: one that is read alone, as it comes; one made of so many, afterwards.
+_EARLY, _LATE = 2.5, {1: 2.5, 2: 4.5, 3: 5.5, 4: 5.5}
+
 # Part of a line's price where a network writes it in two halves, as results seldom begin at a line.
 _SPLIT = 0.5
 
@@ -169,6 +172,19 @@ class Tile(NamedTuple):
             whole = whole and loop.dst == size and not loop.dst_back
             size *= loop.extent
         return whole
+
+    def goes_apart(self) -> bool:
+        """Whether every output register is stored in full and its bytes go through one lookup table."""
+        whole = (1 << self.dst.width) - 1
+        plain = all(mask == whole for mask in self.dst.masks) and self.dst.registers <= self.src.registers
+        return plain and all(len(set(output.tab)) == 1 and max(output.fill) < 0 for output in self.outputs)
+
+    def keeps_order(self) -> bool:
+        """Whether the outputs are the inputs."""
+        return self.src == self.dst and self.dst.is_whole() and all(
+            self._source_of(output, i) == self.src.offsets[k] + i
+            for k, output in enumerate(self.outputs) for i in range(REGISTER)
+        )
 
     def windows(self) -> int:
         """So many runs of 16 bytes of the source make 16 of the result, at most; 0 where these are not all stored."""
@@ -434,8 +450,8 @@ def orders_of(axes: list[Axis]) -> tuple[list[int], ...]:
     )
 
 
-def best_shape(axes: list[Axis], most: int = TILE) -> Shape | None:
-    """The cheapest tile by the model, of `most` bytes of the result."""
+def best_shape(axes: list[Axis], most: int = TILE, inputs: int = REGISTERS) -> Shape | None:
+    """The cheapest tile by the model, of `most` bytes of the result, from so many registers."""
     orders = orders_of(axes)
     best = None
     masked = price(_MASKED, prod(axis.extent for axis in axes)) or 1.0
@@ -450,7 +466,7 @@ def best_shape(axes: list[Axis], most: int = TILE) -> Shape | None:
         fixed = _TILE + _SRC_RUN * src_runs + _DST_RUN * dst_runs + _RESTART / inner + collisions(axes, counts)
         if best and tiles * fixed >= best.cost:
             continue
-        load, load_cost = cheapest(_LOAD, cover_runs(src_runs, src_span), 1.0)
+        load, load_cost = cheapest(_LOAD, cover_runs(src_runs, src_span), 1.0, inputs * REGISTER)
         store, store_cost = cheapest(_STORE, cover_runs(dst_runs, dst_span), masked, most)
         cost = tiles * (fixed + load_cost + store_cost)
         if load and store and (best is None or cost < best.cost):
@@ -685,7 +701,7 @@ def tile_of(
     At every position of the axes the box moves the granules of the pattern. The bytes of a granule count as one more
     axis, the last, where the pattern is a single granule. None where a pattern does not fit in the registers, or the
     axes that lookup tables are counted along. `mapped` where bytes are computed on their way, `apart` where
-    registers are better for one lookup table each.
+    registers are better for one lookup table each, and one that is read alone can be computed as it comes.
     """
     every = [*axes, Axis(width, 1, 1)]
     most = MAPPED_REGISTERS * REGISTER if mapped else TILE
@@ -700,6 +716,8 @@ def tile_of(
     pairs = bytes_of(every, shape.counts, pattern)
     tile = build(pairs, shape.load, shape.store, mapped and apart)
     assert tile, "a shape is one that registers suffice for"
+    if mapped and apart:
+        shape, tile = one_input(every, pattern, shape, tile)
     loops = order_loops(loops_of(every, shape.counts), tile)
     if len(pattern) == 1 and not mapped and stores_across(tile, loops, _GROWN):
         if grown := growing_tile(every, shape, tile):
@@ -708,6 +726,21 @@ def tile_of(
         tile = build(pairs, shape.load, 16) or tile
         loops = order_loops(loops_of(every, shape.counts), tile)
     return tile, tuple(loops)
+
+
+def one_input(axes: list[Axis], pattern: Pattern, shape: Shape, tile: Tile) -> tuple[Shape, Tile]:
+    """The shape and its tile; or those of a single input register, whose bytes go through their lines before anything
+    is made of them, where that is cheaper. Nothing is gained where lines are the only work, or tables do theirs."""
+    most = MAPPED_REGISTERS * REGISTER
+    single = best_shape(axes, most, 1) if len(pattern) == 1 else best_pattern_shape(axes, pattern, most, 1)
+    if single is None or tile.keeps_order() or tile.goes_apart():
+        return shape, tile
+    late = shape.cost + tiles_of(axes, shape.counts) * tile.dst.registers * _LATE[tile.src.registers]
+    if single.cost + tiles_of(axes, single.counts) * _EARLY >= late:
+        return shape, tile
+    found = build(bytes_of(axes, single.counts, pattern), single.load, single.store)
+    assert found, "a shape is one that registers suffice for"
+    return single, found
 
 
 def tile_past(axes: tuple[Axis, ...], width: int, sweep: int) -> tuple[Tile, tuple[Loop, ...]] | None:
@@ -937,8 +970,10 @@ def bytes_of(axes: list[Axis], counts: tuple[int, ...], pattern: Pattern) -> lis
     ]
 
 
-def best_pattern_shape(axes: list[Axis], pattern: Pattern, most: int = TILE) -> Shape | None:
-    """The cheapest tile of a whole pattern and a part of one axis."""
+def best_pattern_shape(
+    axes: list[Axis], pattern: Pattern, most: int = TILE, inputs: int = REGISTERS
+) -> Shape | None:
+    """The cheapest tile of a whole pattern and a part of one axis, with limits as `best_shape`."""
     best = None
     ones = (1,) * (len(axes) - 1) + (axes[-1].extent,)
     size = len(pattern) * axes[-1].extent
@@ -952,7 +987,7 @@ def best_pattern_shape(axes: list[Axis], pattern: Pattern, most: int = TILE) -> 
         pairs = bytes_of(axes, counts, pattern)
         sources = sorted({pair[0] for pair in pairs if pair[0] is not None})
         targets = sorted(pair[1] for pair in pairs)
-        load, load_cost = cheapest(_LOAD, cover_bytes(sources), 1.0)
+        load, load_cost = cheapest(_LOAD, cover_bytes(sources), 1.0, inputs * REGISTER)
         store, store_cost = cheapest(_STORE, cover_bytes(targets), masked, most)
         tiles = prod(-(-axis.extent // count) for axis, count in zip(axes, counts))
         cost = tiles * (_TILE + load_cost + store_cost)

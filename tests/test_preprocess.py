@@ -532,6 +532,19 @@ def test_frames_of_many_planes_have_no_box_for_each():
     assert sum(len(segment.boxes) for segment in plan.segments) < 100
 
 
+@pytest.mark.parametrize("block", (1, 2, 4))
+@pytest.mark.parametrize("layout", ("NHWC", "NCHW", "NCHW_VECT_C"))
+@pytest.mark.parametrize("source", ("NHWC", "NCHW"))
+def test_one_grey_level_for_all_channels(rng, source, layout, block):
+    """A byte that is read once goes through the tables of all channels."""
+    shape, grey = ((2, 24, 72, 3), (2, 24, 72, 1)) if source == "NHWC" else ((2, 3, 24, 72), (2, 1, 24, 72))
+    frames = np.broadcast_to(rng.integers(0, 256, grey, np.uint8), shape)
+    settings = {**IMAGENET, "scale": 0.018658, "zero_point": -14, "input_format": source, "data_format": layout,
+                "block_size": block}  # fmt: skip
+    expected = reference.preprocess(frames, **settings)
+    np.testing.assert_array_equal(s2dq.Preprocessor(**settings)(frames), expected, strict=True)
+
+
 def test_padding_that_is_no_number_is_the_zero_point():
     pre = s2dq.Preprocessor(scale=1.0, zero_point=5, std=1e-60, pad_value=0, size=(1, 2))
     assert pre(np.zeros((1, 1, 1), np.float32)).ravel().tolist() == [5, 5]

@@ -15,6 +15,7 @@ from recorded_plans import (
     short_digest,
 )
 from s2dq import _kernels
+from s2dq.bench.cases import IMAGENET
 
 
 def test_means_are_those_of_the_kernels():
@@ -72,6 +73,18 @@ WORDS = [  # instruction set, operator, x, arguments, and the plan as it prints
     ("portable", "space_to_depth", (1, 4, 4, 3), {"block_size": 2, "out_format": "NCHW_VECT_C", "vect": 32},
      "[] {X+0->T+0 6B 2:24>24 2:6>12 2:12>6 ; T+0->Y+0 12B+20 4:12>32}"),
     ("portable", "preprocess", (1, 8, 8, 3), {"scale": 0.1, "mean": [0, 1, 2]}, "[] {X+0=>Y+0 1B 3:1>1~256 64:3>3}"),
+    # Bytes that go through lines are quickest from one register; or in order, or each register through one table.
+    ("avx512vbmi", "preprocess", (1, 640, 640, 3), {"block_size": 2, **IMAGENET},
+     "[320:3840>3840] {X+0=>Y+0 (2x32B>1x64B) 64:30>60}"),
+    ("avx512vbmi", "preprocess", (1, 640, 640, 3), {"data_format": "NCHW_VECT_C", **IMAGENET},
+     "[25600:48>64] {X+0=>Y+0 (1x64B>1x64B)}"),
+    ("avx512vbmi", "preprocess", (1, 640, 640, 3), {"block_size": 4, **IMAGENET},
+     "[160:7680>7680] {X+0=>Y+0 (4x64B>3x64B) 40:48>192}"),
+    ("avx512vbmi", "preprocess", (1, 640, 640, 3), IMAGENET, "[6400:192>192] {X+0=>Y+0 (3x64B>3x64B)}"),
+    ("avx512vbmi", "preprocess", (1, 640, 640, 3), {"data_format": "NCHW", **IMAGENET},
+     "[6400:192>64] {X+0=>Y+0 (3x64B>3x64B)}"),
+    ("avx2", "preprocess", (1, 640, 640, 3), {"block_size": 2, **IMAGENET},
+     "[320:3840>3840] {X+0=>Y+0 (6x32B>3x64B) 20:96>192}"),
 ]  # fmt: skip
 
 

@@ -117,6 +117,7 @@ static int draw_source(int *there, int same)
         for (int bit = 0; bit < width; bit++)
             if (tile.src_mask[piece] >> bit & 1) there[count++] = piece * width + bit;
     }
+    for (int piece = (int)(tile.inputs * tile.loads); piece < S2DQ_PIECES; piece++) tile.src[piece] = tile.src[0];
     return count;
 }
 
@@ -164,7 +165,8 @@ static void draw_lines(int apart)
 /* OUT: the values to fill with, `flip`. */
 static void draw_fill(void)
 {
-    const int64_t turned = kernels.steps ? 128 * one_in(2) : between(0, 255); /* of signed bytes, or any */
+    const int lookup = kernels.steps || tile.mapped;
+    const int64_t turned = lookup ? 128 * one_in(2) : between(0, 255); /* of signed bytes, or any */
     flip = tile.mapped || tile.fills ? (uint8_t)turned : 0;
     for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
 }
@@ -180,6 +182,7 @@ static void draw_tables(const int *there, int count, int same)
     const int scattered = one_in(6), reach = one_in(3) ? count : (int)between(1, 40);
     tile.mapped = kernels.lines && tile.outputs < S2DQ_REGISTERS && one_in(2);
     const int apart = tile.mapped && one_in(2);
+    const int once = tile.mapped && tile.inputs == 1 && !apart && one_in(2); /* one line for all that is made of a byte */
     const int filled = !apart && !same && one_in(3) ? (int)between(1, 100) : 0;
     tile.fills = filled > 0;
     draw_lines(apart);
@@ -204,6 +207,7 @@ static void draw_tables(const int *there, int count, int same)
             } else {
                 tile.low[output][lane] = (uint8_t)from;
             }
+            if (stored && once) tile.tab[output][lane] = (uint8_t)from;
         }
     }
 }

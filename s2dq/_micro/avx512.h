@@ -17,24 +17,31 @@
 #define S2DQ_512_ALIGNED 512 /* and from which it is worth to begin with a part of a line */
 
 #define S2DQ_512_APART 512        /* bytes from one piece of a network to the next from which these are far apart */
+#define S2DQ_512_MANY 4           /* pieces of the source, whose offsets still have general registers */
 #define S2DQ_512_RESULT_AHEAD 512 /* bytes of a result, between its stores and the lines that are asked for */
 
 #define S2DQ_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi,bmi2")))
 #define S2DQ_512_INLINE static inline __attribute__((always_inline)) S2DQ_512
 
-/* One register from its pieces, read in full: what a mask leaves out is read too, and never looked at. */
-S2DQ_512_INLINE __m512i s2dq_512_load(const uint8_t *src, const int64_t *at, int loads)
+/* Offset k: of many in memory, for general registers are few, and the compiler would keep it in one of vectors. */
+S2DQ_512_INLINE int64_t s2dq_512_at(const int64_t *at, int k, bool many)
 {
-    if (loads == 1) return _mm512_loadu_si512(src + at[0]);
+    return many ? *(const volatile int64_t *)(at + k) : at[k];
+}
+
+/* One register from its pieces, read in full: what a mask leaves out is read too, and never looked at. */
+S2DQ_512_INLINE __m512i s2dq_512_load(const uint8_t *src, const int64_t *at, int loads, bool many)
+{
+    if (loads == 1) return _mm512_loadu_si512(src + s2dq_512_at(at, 0, many));
     if (loads == 2) {
-        __m256i low = _mm256_loadu_si256((const __m256i *)(src + at[0]));
-        __m256i high = _mm256_loadu_si256((const __m256i *)(src + at[1]));
+        __m256i low = _mm256_loadu_si256((const __m256i *)(src + s2dq_512_at(at, 0, many)));
+        __m256i high = _mm256_loadu_si256((const __m256i *)(src + s2dq_512_at(at, 1, many)));
         return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
     }
-    __m128i a = _mm_loadu_si128((const __m128i *)(src + at[0]));
-    __m128i b = _mm_loadu_si128((const __m128i *)(src + at[1]));
-    __m128i c = _mm_loadu_si128((const __m128i *)(src + at[2]));
-    __m128i d = _mm_loadu_si128((const __m128i *)(src + at[3]));
+    __m128i a = _mm_loadu_si128((const __m128i *)(src + s2dq_512_at(at, 0, many)));
+    __m128i b = _mm_loadu_si128((const __m128i *)(src + s2dq_512_at(at, 1, many)));
+    __m128i c = _mm_loadu_si128((const __m128i *)(src + s2dq_512_at(at, 2, many)));
+    __m128i d = _mm_loadu_si128((const __m128i *)(src + s2dq_512_at(at, 3, many)));
     __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
     __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
@@ -80,46 +87,67 @@ S2DQ_512_INLINE void s2dq_512_mask_store(uint8_t *dst, const int64_t *at, const 
     }
 }
 
-/* (value & keep) ^ fill, and c ? b : a: what ternary logic calls them. */
+/* (value & keep) ^ fill: what ternary logic calls it. */
 #define S2DQ_512_FILL 0x6A
-#define S2DQ_512_SELECT 0xD8
 
-/* The lines of one output: of its even bytes, then of its odd ones. */
+/* How bytes of a tile are mapped: by the lines of each, of which most take nothing off, turn no bits before and never
+ * saturate, and many are not shifted; or all bytes of an output by its one table. */
+enum { S2DQ_512_TABLES = 1, S2DQ_512_LINES, S2DQ_512_SHIFTED, S2DQ_512_PLAIN };
+
+static int s2dq_512_lines_kind(const s2dq_lines *lines)
+{
+    if (lines->turns || lines->falls || lines->ends) return S2DQ_512_LINES;
+    return lines->shift ? S2DQ_512_SHIFTED : S2DQ_512_PLAIN;
+}
+
+/* The lines of one output, or of the one input: of its even bytes, then of its odd ones. */
 typedef struct {
-    __m512i slope[2], more[2], less[2], first, right, left;
+    __m512i slope[2], more[2], less[2], first, up, flip;
     int falls, turns;
 } s2dq_512_lines;
 
-S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k)
+/* The bits of `flip`, the highest one or none, are turned behind the lines: by the addition, where no word saturates. */
+S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k, uint8_t flip, int mapped)
 {
     s2dq_512_lines own = {.first = _mm512_loadu_si512(lines->first)};
     own.falls = lines->falls != 0;
     own.turns = lines->turns != 0;
-    own.right = _mm512_set1_epi16((short)(8 - lines->shift));
-    own.left = _mm512_set1_epi16((short)lines->shift);
+    own.up = _mm512_set1_epi16((short)lines->shift);
+    own.flip = _mm512_set1_epi8((char)flip);
+    const __m512i turn = _mm512_set1_epi16((short)(mapped == S2DQ_512_LINES ? 0 : flip << (8 - lines->shift)));
     for (int odd = 0; odd < 2; odd++) {
         own.slope[odd] = _mm512_loadu_si512(lines->slope[k][odd]);
-        own.more[odd] = _mm512_loadu_si512(lines->more[k][odd]);
+        own.more[odd] = _mm512_add_epi16(_mm512_loadu_si512(lines->more[k][odd]), turn);
         own.less[odd] = _mm512_loadu_si512(lines->less[k][odd]);
     }
     return own;
 }
 
-/* Half of the bytes of a register, each in the upper half of a word, through their lines. */
-S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, int odd)
+/* Half of the bytes of a register through their lines, from the upper half of a word to the upper half. */
+S2DQ_512_INLINE __m512i s2dq_512_line(__m512i value, const s2dq_512_lines *own, int odd, int mapped)
 {
-    if (own->falls) value = _mm512_subs_epu16(value, own->less[odd]);
-    return _mm512_adds_epu16(_mm512_mulhi_epu16(value, own->slope[odd]), own->more[odd]);
+    if (mapped == S2DQ_512_LINES && own->falls) value = _mm512_subs_epu16(value, own->less[odd]);
+    value = _mm512_mulhi_epu16(value, own->slope[odd]);
+    if (mapped == S2DQ_512_PLAIN) return _mm512_add_epi16(value, own->more[odd]);
+    if (mapped == S2DQ_512_SHIFTED) return _mm512_sllv_epi16(_mm512_add_epi16(value, own->more[odd]), own->up);
+    return _mm512_xor_si512(_mm512_sllv_epi16(_mm512_adds_epu16(value, own->more[odd]), own->up), own->flip);
+}
+
+/* The bytes of a register through their lines: the even ones, and the odd ones. */
+S2DQ_512_INLINE void s2dq_512_halves(__m512i *halves, __m512i value, const s2dq_512_lines *own, int mapped)
+{
+    if (mapped == S2DQ_512_LINES && own->turns) value = _mm512_xor_si512(value, own->first);
+    halves[0] = s2dq_512_line(_mm512_slli_epi16(value, 8), own, 0, mapped);
+    halves[1] = s2dq_512_line(_mm512_and_si512(value, _mm512_set1_epi16((short)0xFF00)), own, 1, mapped);
 }
 
 /* The bytes of an output through their lines. */
-S2DQ_512_INLINE __m512i s2dq_512_map(__m512i value, const s2dq_512_lines *own)
+S2DQ_512_INLINE __m512i s2dq_512_map(__m512i value, const s2dq_512_lines *own, int mapped)
 {
-    const __m512i upper = _mm512_set1_epi16((short)0xFF00);
-    if (own->turns) value = _mm512_xor_si512(value, own->first);
-    const __m512i even = _mm512_srlv_epi16(s2dq_512_line(_mm512_slli_epi16(value, 8), own, 0), own->right);
-    const __m512i odd = _mm512_sllv_epi16(s2dq_512_line(_mm512_and_si512(value, upper), own, 1), own->left);
-    return _mm512_ternarylogic_epi64(even, odd, upper, S2DQ_512_SELECT);
+    const __m512i upper = _mm512_set4_epi32(0x0F0F0D0D, 0x0B0B0909, 0x07070505, 0x03030101);
+    __m512i halves[2];
+    s2dq_512_halves(halves, value, own, mapped);
+    return _mm512_mask_shuffle_epi8(halves[1], 0x5555555555555555, halves[0], upper);
 }
 
 /* Bytes through the table that four registers hold. */
@@ -130,8 +158,11 @@ S2DQ_512_INLINE __m512i s2dq_512_look_up(__m512i value, const __m512i *table)
     return _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(value), high);
 }
 
-/* How bytes of a tile are mapped: by the lines of each, or all bytes of an output by its one table. */
-enum { S2DQ_512_LINES = 1, S2DQ_512_TABLES };
+/* Whether the one input goes through its lines before the outputs are made, which then need no merging. */
+S2DQ_512_INLINE bool s2dq_512_early(int inputs, int way, int mapped)
+{
+    return mapped >= S2DQ_512_LINES && inputs == 1 && way == S2DQ_MIXED;
+}
 
 /* Output k of a tile whose inputs are in registers. */
 S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, int k, __m512i table, __mmask64 upper, int inputs,
@@ -185,18 +216,28 @@ static const uint8_t s2dq_512_places[S2DQ_REGISTER_BYTES] = {
 typedef struct {
     __m512i table[S2DQ_REGISTERS], keep[S2DQ_REGISTERS], fill[S2DQ_REGISTERS], bytes[S2DQ_REGISTERS][4];
     __mmask64 upper[S2DQ_REGISTERS];
-    s2dq_512_lines own[S2DQ_REGISTERS];
+    s2dq_512_lines own[S2DQ_REGISTERS]; /* of each output, or the first of the one input */
 } s2dq_512_constants;
 
 S2DQ_512_INLINE void s2dq_512_read_constants(s2dq_512_constants *with, const s2dq_tile *tile,
-                                             const s2dq_filling *filling, int outputs, int way, int mapped)
+                                             const s2dq_filling *filling, int inputs, int outputs, int way, int mapped,
+                                             bool fills)
 {
+    const bool early = s2dq_512_early(inputs, way, mapped);
+    const uint8_t flip = fills ? 0 : filling->fill[0][0]; /* all of them are that where nothing is filled in */
+    if (early) with->own[0] = s2dq_512_lines_of(filling->lines, S2DQ_INPUT_LINES, flip, mapped);
     for (int k = 0; k < outputs; k++) {
         with->table[k] = _mm512_loadu_si512(way == S2DQ_MIXED ? tile->table[k] : tile->pair[k]);
         with->upper[k] = tile->upper[k];
         with->keep[k] = _mm512_loadu_si512(filling->keep[k]);
         with->fill[k] = _mm512_loadu_si512(filling->fill[k]);
-        if (mapped == S2DQ_512_LINES) with->own[k] = s2dq_512_lines_of(filling->lines, k);
+        if (early) { /* from the upper halves of words, in two registers */
+            const __m512i one = _mm512_set1_epi8(1), next = _mm512_set1_epi8(S2DQ_REGISTER_BYTES);
+            const __mmask64 odd = _mm512_test_epi8_mask(with->table[k], one);
+            with->table[k] = _mm512_or_si512(with->table[k], _mm512_mask_mov_epi8(one, odd, next));
+        } else if (mapped >= S2DQ_512_LINES) {
+            with->own[k] = s2dq_512_lines_of(filling->lines, k, flip, mapped);
+        }
         for (int part = 0; part < 4 && mapped == S2DQ_512_TABLES; part++)
             with->bytes[k][part] =
                 _mm512_loadu_si512(filling->tables + tile->own[k] * 256 + part * S2DQ_REGISTER_BYTES);
@@ -207,27 +248,42 @@ S2DQ_512_INLINE void s2dq_512_read_constants(s2dq_512_constants *with, const s2d
 S2DQ_512_INLINE __m512i s2dq_512_filled(const __m512i *in, int k, const s2dq_512_constants *with, int inputs,
                                         int outputs, int way, int mapped, bool fills)
 {
-    __m512i value = s2dq_512_output(in, k, with->table[k], with->upper[k], inputs, outputs, way);
+    const bool early = s2dq_512_early(inputs, way, mapped);
+    __m512i value = s2dq_512_output(in, k, with->table[k], with->upper[k], inputs + early, outputs, way);
     if (mapped == S2DQ_512_TABLES) return s2dq_512_look_up(value, with->bytes[k]);
-    if (mapped) value = s2dq_512_map(value, &with->own[k]);
-    if (fills) return _mm512_ternarylogic_epi64(value, with->keep[k], with->fill[k], S2DQ_512_FILL);
-    return mapped ? _mm512_xor_si512(value, with->fill[0]) : value;
+    if (mapped && !early) value = s2dq_512_map(value, &with->own[k], mapped);
+    return fills ? _mm512_ternarylogic_epi64(value, with->keep[k], with->fill[k], S2DQ_512_FILL) : value;
 }
 
-/* The inputs of a turn, and those of a later one fetched into the nearest cache. */
-S2DQ_512_INLINE void s2dq_512_read(__m512i *in, const uint8_t *src, const int64_t *at, int inputs, int loads)
+/* The inputs of a turn: the halves of one that goes through its lines early. */
+S2DQ_512_INLINE void s2dq_512_read(__m512i *in, const uint8_t *src, const int64_t *at, const s2dq_512_constants *with,
+                                   int inputs, int loads, int way, int mapped)
 {
 #pragma GCC unroll 4
     for (int k = 0; k < inputs; k++) {
-        in[k] = s2dq_512_load(src, at + k * loads, loads);
+        in[k] = s2dq_512_load(src, at + k * loads, loads, mapped && inputs * loads > S2DQ_512_MANY);
         S2DQ_512_LOADED(in[k]);
     }
+    if (s2dq_512_early(inputs, way, mapped)) s2dq_512_halves(in, in[0], &with->own[0], mapped);
 }
 
+/* Lines of a later turn, into the nearest cache. */
 S2DQ_512_INLINE void s2dq_512_fetch(const uint8_t *from, const int64_t *at, int registers, int pieces)
 {
 #pragma GCC unroll 16
     for (int k = 0; k < registers * pieces; k += pieces) _mm_prefetch((const char *)(from + at[k]), _MM_HINT_T0);
+}
+
+/* An output, in the way of a runner. */
+S2DQ_512_INLINE void s2dq_512_put(uint8_t *dst, const int64_t *at, const uint64_t *mask, int stores, int kind,
+                                  __m512i value)
+{
+    if (kind == S2DQ_TILE_STREAMED)
+        s2dq_512_stream(dst, at, value);
+    else if (kind == S2DQ_TILE_MASKED)
+        s2dq_512_mask_store(dst, at, mask, stores, value);
+    else
+        s2dq_512_store(dst, at, stores, value);
 }
 
 /* All turns of the loops. The counts of registers and pieces are constants wherever this is inlined, and so are
@@ -242,7 +298,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     s2dq_512_constants with;
     for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
     for (int k = 0; k < outputs * stores; k++) dst_at[k] = tile->dst[k], dst_mask[k] = tile->dst_mask[k];
-    s2dq_512_read_constants(&with, tile, filling, outputs, way, mapped);
+    s2dq_512_read_constants(&with, tile, filling, inputs, outputs, way, mapped, fills);
     s2dq_ahead ahead = {.turns = 0};
     if (far) ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
     /* Lines of the result are asked for ahead, but where whole ones go past the caches, or one run is stored. */
@@ -258,10 +314,13 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     /* Two turns at once, where what they store lies side by side and lines leave the registers for it; the last turn
      * may be moved back. Not where pieces are whole pages apart, and push each other out of the cache: measured, twice
      * as slow. */
-    const bool by_two = kind == S2DQ_TILE_PLAIN && stores > 1 && mapped != S2DQ_512_LINES;
+    const bool by_two = kind == S2DQ_TILE_PLAIN && stores > 1 && mapped < S2DQ_512_LINES;
     const bool paged = by_two && (dst_at[1] - dst_at[0]) % 4096 == 0;
     const bool joins = by_two && loops[2].dst == S2DQ_REGISTER_BYTES / stores && !paged;
     const int64_t alone = joins ? 1 + (loops[2].src_back != 0 || loops[2].dst_back != 0) : loops[2].extent;
+    /* Those of one input that goes through its lines are so short that what comes around them shows: again two at once. */
+    const bool twins = s2dq_512_early(inputs, way, mapped) && loads <= 2;
+    const int64_t src_in = loops[2].src, dst_in = loops[2].dst;
     /* One loop, not three: where the innermost one is short, constants that leave the registers around it would cost as
      * much as the tiles. */
     int64_t i = loops[0].extent, j = loops[1].extent, left = loops[2].extent, fetch = 0, around = 0;
@@ -279,13 +338,24 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
             if (left <= ahead.turns) fetch = around;
             s2dq_512_fetch(s + fetch, src_at, inputs, loads);
         }
-        if (by_two && left > alone) {
+        if (twins && left > 2) {
+#pragma GCC unroll 2
+            for (int turn = 0; turn < 2; turn++) {
+                s2dq_512_read(in, s, src_at, &with, inputs, loads, way, mapped);
+#pragma GCC unroll 4
+                for (int k = 0; k < outputs; k++)
+                    s2dq_512_put(d, dst_at + k * stores, dst_mask + k * stores, stores, kind,
+                                 s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills));
+                if (turn == 0) s += src_in, d += dst_in;
+            }
+            left--;
+        } else if (by_two && left > alone) {
             __m512i next[S2DQ_REGISTERS];
-            if (loads <= 2 && far) s2dq_512_fetch(s + loops[2].src + fetch, src_at, inputs, loads);
+            if (loads <= 2 && far) s2dq_512_fetch(s + src_in + fetch, src_at, inputs, loads);
 #pragma GCC unroll 4
             for (int k = 0; k < inputs; k++) {
-                in[k] = s2dq_512_load(s, src_at + k * loads, loads);
-                next[k] = s2dq_512_load(s + loops[2].src, src_at + k * loads, loads);
+                in[k] = s2dq_512_load(s, src_at + k * loads, loads, false);
+                next[k] = s2dq_512_load(s + src_in, src_at + k * loads, loads, false);
                 S2DQ_512_LOADED(in[k]);
                 S2DQ_512_LOADED(next[k]);
             }
@@ -295,25 +365,19 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 const __m512i behind = s2dq_512_filled(next, k, &with, inputs, outputs, way, mapped, fills);
                 s2dq_512_store_two(d, dst_at + k * stores, stores, value, behind);
             }
-            s += loops[2].src;
-            d += loops[2].dst;
+            s += src_in;
+            d += dst_in;
             left--;
         } else {
             if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
-            s2dq_512_read(in, s, src_at, inputs, loads);
+            s2dq_512_read(in, s, src_at, &with, inputs, loads, way, mapped);
 #pragma GCC unroll 4
-            for (int k = 0; k < outputs; k++) {
-                const __m512i value = s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills);
-                if (kind == S2DQ_TILE_STREAMED)
-                    s2dq_512_stream(d, dst_at + k, value);
-                else if (kind == S2DQ_TILE_MASKED)
-                    s2dq_512_mask_store(d, dst_at + k * stores, dst_mask + k * stores, stores, value);
-                else
-                    s2dq_512_store(d, dst_at + k * stores, stores, value);
-            }
+            for (int k = 0; k < outputs; k++)
+                s2dq_512_put(d, dst_at + k * stores, dst_mask + k * stores, stores, kind,
+                             s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills));
         }
-        s += loops[2].src;
-        d += loops[2].dst;
+        s += src_in;
+        d += dst_in;
         if (--left > 0) continue;
         s += src_middle;
         d += dst_middle;
@@ -346,18 +410,18 @@ S2DQ_512 static void s2dq_512_outputs(uint8_t *registers, const uint8_t *src, co
         else if (!full)
             in[k] = _mm512_loadu_si512(registers + k * S2DQ_REGISTER_BYTES);
         else if (loads == 1)
-            in[k] = s2dq_512_load(src, tile->src + k, 1);
+            in[k] = s2dq_512_load(src, tile->src + k, 1, false);
         else if (loads == 2)
-            in[k] = s2dq_512_load(src, tile->src + k * 2, 2);
+            in[k] = s2dq_512_load(src, tile->src + k * 2, 2, false);
         else
-            in[k] = s2dq_512_load(src, tile->src + k * 4, 4);
+            in[k] = s2dq_512_load(src, tile->src + k * 4, 4, false);
     }
     for (int k = 0; k < tile->outputs; k++) {
         __m512i value = s2dq_512_output(in, k, _mm512_loadu_si512(tile->table[k]), tile->upper[k], S2DQ_REGISTERS,
                                         S2DQ_REGISTERS, S2DQ_MIXED);
         if (tile->mapped) {
-            const s2dq_512_lines own = s2dq_512_lines_of(filling->lines, k);
-            value = s2dq_512_map(value, &own);
+            const s2dq_512_lines own = s2dq_512_lines_of(filling->lines, k, 0, S2DQ_512_LINES);
+            value = s2dq_512_map(value, &own, S2DQ_512_LINES);
         }
         value = _mm512_ternarylogic_epi64(value, _mm512_loadu_si512(filling->keep[k]),
                                           _mm512_loadu_si512(filling->fill[k]), S2DQ_512_FILL);
@@ -480,20 +544,31 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     S2DQ_512_RUNNER_OF(NAME##_near, I, L, O, S, WAY, S2DQ_TILE_PLAIN, false, false)       \
     S2DQ_512_RUNNER_OF(NAME##_far, I, L, O, S, WAY, S2DQ_TILE_PLAIN, false, true)         \
     S2DQ_512_MASK_RUNNER(NAME, I, L, O, S, WAY)
+/* As the lines are. */
+#define S2DQ_512_RUN_MAPPED(I, L, O, S, WAY, KIND, FILLS, MAPPED) \
+    s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, KIND, FILLS, tile->far != 0, MAPPED);
+#define S2DQ_512_RUN_LINES(I, L, O, S, WAY, KIND, FILLS)                                                 \
+    switch (s2dq_512_lines_kind(filling->lines)) {                                                      \
+    case S2DQ_512_PLAIN: S2DQ_512_RUN_MAPPED(I, L, O, S, WAY, KIND, FILLS, S2DQ_512_PLAIN) break;       \
+    case S2DQ_512_SHIFTED: S2DQ_512_RUN_MAPPED(I, L, O, S, WAY, KIND, FILLS, S2DQ_512_SHIFTED) break;   \
+    default: S2DQ_512_RUN_MAPPED(I, L, O, S, WAY, KIND, FILLS, S2DQ_512_LINES)                          \
+    }
 #define S2DQ_512_MAPPED_RUNNER(I, L, O, S)                                                                      \
     S2DQ_512 static void s2dq_512_mapped_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,  \
                                                       const s2dq_filling *filling, const s2dq_axis *loops)      \
     {                                                                                                           \
-        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, false, tile->far != 0, \
-                     1);                                                                                        \
+        S2DQ_512_RUN_LINES(I, L, O, S, S2DQ_MIXED, S2DQ_TILE_PLAIN, false)                                      \
     }
 #define S2DQ_512_MAPPED_MASK_RUNNER(I, L, O, S)                                                                 \
     S2DQ_512 static void s2dq_512_mapped_mask_##I##L##O##S(uint8_t *dst, const uint8_t *src,                    \
                                                            const s2dq_tile *tile, const s2dq_filling *filling,  \
                                                            const s2dq_axis *loops)                              \
     {                                                                                                           \
-        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_MASKED, true, tile->far != 0, \
-                     1);                                                                                        \
+        if (I > 1 || tile->fills) {                                                                             \
+            S2DQ_512_RUN_LINES(I, L, O, S, S2DQ_MIXED, S2DQ_TILE_MASKED, true)                                  \
+        } else {                                                                                                \
+            S2DQ_512_RUN_LINES(I, L, O, S, S2DQ_MIXED, S2DQ_TILE_MASKED, false)                                 \
+        }                                                                                                       \
     }
 #define S2DQ_512_TABLED_RUNNER(I, L, O, S)                                                                          \
     S2DQ_512 static void s2dq_512_tabled_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,      \
@@ -507,7 +582,7 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
                                                                const s2dq_tile *tile, const s2dq_filling *filling, \
                                                                const s2dq_axis *loops)                           \
     {                                                                                                            \
-        s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, S2DQ_TILE_PLAIN, false, tile->far != 0, 1);  \
+        S2DQ_512_RUN_LINES(I, L, O, S, WAY, S2DQ_TILE_PLAIN, false)                                              \
     }
 #define S2DQ_512_MAPPED_PAIRED_RUNNER(I, L, O, S) S2DQ_512_MAPPED_WAY(paired, I, L, O, S, S2DQ_PAIRED)
 #define S2DQ_512_FILL_RUNNER(I, L, O, S) \
@@ -729,6 +804,10 @@ S2DQ_512 static void s2dq_512_lookup(uint8_t *dst, const uint8_t *src, const uin
     }
 }
 
+/* The inputs of the runner of a mapped tile: one more, which is the first again, where the first goes through its lines
+ * early but has several of them. */
+static int64_t s2dq_512_inputs(const s2dq_tile *tile) { return tile->inputs + tile->forks; }
+
 static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
 {
     const uint64_t full = UINT64_MAX >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
@@ -741,7 +820,7 @@ static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
     if (tile->mapped && tile->way == S2DQ_PAIRED && kind <= S2DQ_512_FAR)
         return s2dq_512_mapped_paired[tile->inputs - 3][tile->loads / 2][tile->outputs - 2][tile->stores / 2];
     if (tile->mapped)
-        return s2dq_512_mapped[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2]
+        return s2dq_512_mapped[s2dq_512_inputs(tile) - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2]
                               [kind > S2DQ_512_FAR];
     return s2dq_512_runners[tile->way][tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2][kind];
 }
@@ -834,7 +913,7 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
 #pragma GCC unroll 16
                 for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
-                    r[k] = s2dq_512_load(s + s2dq_512_place(src_step, k), src_at, loads);
+                    r[k] = s2dq_512_load(s + s2dq_512_place(src_step, k), src_at, loads, false);
                     S2DQ_512_LOADED(r[k]);
                 }
 #pragma GCC unroll 4

@@ -70,7 +70,7 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
     s2dq_512_ends ends = {.end = NULL};
     for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
     for (int k = 0; k < registers; k++) dst_at[k] = tile->dst[k];
-    s2dq_512_read_constants(&with, tile, filling, outputs, way, mapped);
+    s2dq_512_read_constants(&with, tile, filling, inputs, outputs, way, mapped, fills);
     const s2dq_ahead ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
     const int64_t moved = loops[2].src_back != 0 || loops[2].dst_back != 0; /* the last turn */
     const int64_t single = moved + (loops[2].extent - moved) % stores;
@@ -93,8 +93,8 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
                     s2dq_512_fetch(s + fetch, src_at, inputs, loads);
                     if (stores > 1) s2dq_512_fetch(s + loops[2].src + fetch, src_at, inputs, loads);
                 }
-                s2dq_512_read(in, s, src_at, inputs, loads);
-                if (stores > 1) s2dq_512_read(next, s + loops[2].src, src_at, inputs, loads);
+                s2dq_512_read(in, s, src_at, &with, inputs, loads, way, mapped);
+                if (stores > 1) s2dq_512_read(next, s + loops[2].src, src_at, &with, inputs, loads, way, mapped);
 #pragma GCC unroll 4
                 for (int k = 0; k < outputs; k++) {
                     made[k * stores] = s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills);
@@ -126,7 +126,7 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
                 __m512i in[S2DQ_REGISTERS];
                 s2dq_512_end_lines(&ends, dst_at, registers, pieces, stores);
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
-                s2dq_512_read(in, s, src_at, inputs, loads);
+                s2dq_512_read(in, s, src_at, &with, inputs, loads, way, mapped);
 #pragma GCC unroll 4
                 for (int k = 0; k < outputs; k++)
                     s2dq_512_store(d, dst_at + k * stores, stores,
@@ -151,7 +151,18 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
 #define S2DQ_512_PAIRED_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(paired, I, L, O, S, P, S2DQ_PAIRED, false, 0)
 #define S2DQ_512_IN_TURN_ALIGNER(I, L, O, S, P) \
     S2DQ_512_ALIGNER_OF(in_turn, I, L, O, S, P, S2DQ_PAIRED_IN_TURN, false, 0)
-#define S2DQ_512_LINE_ALIGNER(I, L, O, S, P) S2DQ_512_ALIGNER_OF(line, I, L, O, S, P, S2DQ_MIXED, false, S2DQ_512_LINES)
+#define S2DQ_512_LINE_ALIGNER(I, L, O, S, P)                                                                        \
+    S2DQ_512 static void s2dq_512_line_align_##I##L##O##S##P(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, \
+                                                             const s2dq_filling *filling, const s2dq_axis *loops)     \
+    {                                                                                                               \
+        switch (s2dq_512_lines_kind(filling->lines)) {                                                             \
+        case S2DQ_512_PLAIN: S2DQ_512_ALIGN_MAPPED(I, L, O, S, P, S2DQ_512_PLAIN) break;                            \
+        case S2DQ_512_SHIFTED: S2DQ_512_ALIGN_MAPPED(I, L, O, S, P, S2DQ_512_SHIFTED) break;                        \
+        default: S2DQ_512_ALIGN_MAPPED(I, L, O, S, P, S2DQ_512_LINES)                                               \
+        }                                                                                                           \
+    }
+#define S2DQ_512_ALIGN_MAPPED(I, L, O, S, P, MAPPED) \
+    s2dq_512_align(dst, src, tile, filling, loops, I, L, O, S, P, S2DQ_MIXED, false, MAPPED);
 #define S2DQ_512_TABLE_ALIGNER(I, L, O, S, P) \
     S2DQ_512_ALIGNER_OF(table, I, L, O, S, P, S2DQ_MIXED, false, S2DQ_512_TABLES)
 
@@ -233,7 +244,8 @@ static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
                         : tile->mapped ? S2DQ_512_ALIGN_LINES
                         : tile->fills  ? S2DQ_MIXED
                                        : tile->way;
-    return s2dq_512_aligners[way][tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores - 1]
+    const int64_t inputs = way == S2DQ_512_ALIGN_LINES ? s2dq_512_inputs(tile) : tile->inputs;
+    return s2dq_512_aligners[way][inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores - 1]
                             [tile->run_pieces / 2];
 }
 

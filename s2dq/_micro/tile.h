@@ -29,7 +29,7 @@ typedef struct {
     int64_t far;             /* whether the source has to be fetched from beyond the nearer caches */
     int64_t mapped;          /* whether bytes go through lines */
     int64_t past;            /* whether whole lines go past the caches where turns make one run */
-    int64_t src[S2DQ_PIECES], dst[S2DQ_PIECES];
+    int64_t src[S2DQ_PIECES], dst[S2DQ_PIECES]; /* filled up with the first */
     int64_t runs, run_pieces; /* runs of the destination and pieces in each, where all are alike; else 0 */
     uint64_t src_mask[S2DQ_PIECES], dst_mask[S2DQ_PIECES];
     uint64_t upper[S2DQ_REGISTERS];
@@ -43,6 +43,7 @@ typedef struct {
     int64_t same; /* whether all outputs are the inputs, byte for byte, stored in full */
     int64_t apart; /* whether the bytes of an output all go through one lookup table, which is that of `own` */
     uint8_t own[S2DQ_REGISTERS];
+    int64_t forks; /* whether a byte of the only input goes through more than one table, to several places */
     uint8_t pair[S2DQ_REGISTERS][S2DQ_REGISTER_BYTES];
     const struct s2dq_steps *steps; /* of the instruction sets that run those, see avx2_tile.h */
 } s2dq_tile;
@@ -104,7 +105,23 @@ static inline bool s2dq_tile_apart(s2dq_tile *tile)
     return true;
 }
 
-/* OUT: `table`, `way`, `same`, `apart`, `own`, `pair`. */
+/* After `table` is made. */
+static inline bool s2dq_tile_forks(const s2dq_tile *tile)
+{
+    int tables[S2DQ_REGISTER_BYTES];
+    for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) tables[i] = -1;
+    for (int k = 0; k < tile->outputs && tile->inputs == 1; k++) {
+        for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
+            if (!s2dq_tile_wants(tile, k, i)) continue;
+            const int from = tile->table[k][i];
+            if (tables[from] >= 0 && tables[from] != tile->tab[k][i]) return true;
+            tables[from] = tile->tab[k][i];
+        }
+    }
+    return false;
+}
+
+/* OUT: `table`, `way`, `same`, `apart`, `own`, `forks`, `pair`. */
 static inline void s2dq_tile_choose(s2dq_tile *tile)
 {
     for (int k = 0; k < tile->outputs; k++)
@@ -112,6 +129,7 @@ static inline void s2dq_tile_choose(s2dq_tile *tile)
             tile->table[k][i] = tile->upper[k] >> i & 1 ? tile->high[k][i] : tile->low[k][i];
     tile->same = s2dq_tile_same(tile);
     tile->apart = s2dq_tile_apart(tile);
+    tile->forks = s2dq_tile_forks(tile);
     tile->way = S2DQ_MIXED;
     for (int way = S2DQ_PAIRED; way < S2DQ_WAYS && !tile->way; way++)
         if (tile->inputs > 2 && tile->outputs > 1 && tile->outputs <= tile->inputs && s2dq_tile_pair(tile, way))
@@ -197,8 +215,9 @@ typedef struct {
     int64_t slope, more, less, shift;
 } s2dq_line;
 
-/* The lines of every byte of the outputs, all of one shift: those of even places, then those of odd ones. */
-enum { S2DQ_WORDS = S2DQ_REGISTER_BYTES / 2 };
+/* The lines of every byte of the outputs, all of one shift: those of even places, then those of odd ones; and where there
+ * is one input, those of its bytes. */
+enum { S2DQ_WORDS = S2DQ_REGISTER_BYTES / 2, S2DQ_INPUT_LINES = S2DQ_REGISTERS, S2DQ_LINE_SETS };
 
 typedef struct {
     int64_t falls; /* whether anything is taken off */
@@ -206,8 +225,8 @@ typedef struct {
     int64_t shift;
     int64_t turns; /* whether bits of the bytes are turned first, and those bits */
     uint8_t first[S2DQ_REGISTER_BYTES];
-    uint16_t slope[S2DQ_REGISTERS][2][S2DQ_WORDS], more[S2DQ_REGISTERS][2][S2DQ_WORDS];
-    uint16_t less[S2DQ_REGISTERS][2][S2DQ_WORDS];
+    uint16_t slope[S2DQ_LINE_SETS][2][S2DQ_WORDS], more[S2DQ_LINE_SETS][2][S2DQ_WORDS];
+    uint16_t less[S2DQ_LINE_SETS][2][S2DQ_WORDS];
 } s2dq_lines;
 
 /* What comes of the bytes that are looked up, and of those that are not: output = (looked up & keep) ^ fill. */
@@ -217,7 +236,7 @@ typedef struct {
     const uint8_t *tables;   /* what comes of all that, 256 bytes of each table */
 } s2dq_filling;
 
-/* OUT: the lines of place `i` of register k. */
+/* OUT: the lines of place `i` of set k. */
 static inline void s2dq_put_line(s2dq_lines *lines, int k, int i, const s2dq_line *line)
 {
     lines->slope[k][i & 1][i / 2] = (uint16_t)line->slope;
@@ -229,8 +248,8 @@ static inline void s2dq_put_line(s2dq_lines *lines, int k, int i, const s2dq_lin
 }
 
 /* OUT: what becomes of the bytes of a tile: fill values where it says so, elsewhere its bytes, through the lines of
- * their tables (where `lines` is given) with the bits of `first` turned before and those of `flip` behind; `bytes` are
- * the tables themselves. */
+ * their tables (where `lines` is given) with the bits of `first` turned before and those of `flip` behind, the
+ * highest or none where lines are given; `bytes` are the tables themselves. */
 static inline void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, const s2dq_tile *tile, const uint8_t *fill,
                                   uint8_t first, uint8_t flip, const s2dq_line *tables, const uint8_t *bytes)
 {
@@ -246,7 +265,10 @@ static inline void s2dq_tile_fill(s2dq_filling *filling, s2dq_lines *lines, cons
             const int filled = tile->fill[k][i] >= 0;
             filling->keep[k][i] = filled ? 0 : 255;
             filling->fill[k][i] = filled ? fill[tile->fill[k][i]] : flip;
-            if (lines) s2dq_put_line(lines, k, i, &tables[tile->tab[k][i]]);
+            if (!lines) continue;
+            s2dq_put_line(lines, k, i, &tables[tile->tab[k][i]]);
+            if (tile->inputs == 1 && s2dq_tile_wants(tile, k, i))
+                s2dq_put_line(lines, S2DQ_INPUT_LINES, tile->table[k][i], &tables[tile->tab[k][i]]);
         }
     }
 }
