@@ -98,7 +98,7 @@ cdef extern from "_micro/tile.h" nogil:
     ctypedef struct s2dq_steps:
         pass
     ctypedef struct s2dq_tile:
-        int64_t inputs, loads, outputs, stores, fills, far, mapped, past
+        int64_t inputs, loads, outputs, stores, fills, far, asks, mapped, past
         int64_t src[S2DQ_PIECES]
         int64_t dst[S2DQ_PIECES]
         int64_t runs, run_pieces
@@ -113,7 +113,7 @@ cdef extern from "_micro/tile.h" nogil:
     void s2dq_tile_join_stores(s2dq_tile *tile) noexcept
     void s2dq_tile_choose(s2dq_tile *tile) noexcept
     ctypedef struct s2dq_network:
-        int64_t levels, loads, stores, run, unit, step, far
+        int64_t levels, loads, stores, run, unit, step, far, asks
         int64_t src[S2DQ_NET_PIECES]
         int64_t dst[S2DQ_NET_PIECES]
         uint8_t table[4][2][S2DQ_REGISTER_BYTES]
@@ -328,7 +328,7 @@ cdef enum:
 
 cdef int64_t FAR = 1 << 20           # results of this size and their sources do not stay in the nearer caches
 cdef int64_t NEAR = 32 << 10         # sources of one tile that lie together
-cdef int64_t FOLLOWED = 1 << 22      # up to here some processors need no help with a source that is read in order
+cdef int64_t FOLLOWED = 1 << 23      # up to here some processors need no help with what is read in order, or written
 cdef bint FOLLOWS = s2dq_follows_streams()
 cdef int64_t LINE_MEMORY = 1 << 18   # bytes of a result from which it is worth 0.2 us that it begins at a cache line
 cdef int64_t KEEP_MEMORY = 1 << 25   # bytes of a result from which the allocator would give every page back
@@ -570,7 +570,7 @@ cdef class Program:
             raise ValueError("plan table: length does not match its contents")
 
     cdef void _choose_fetching(self):
-        """Where software fetches what is read next. OUT: `far` of tiles and networks."""
+        """Where software fetches what is read or written next. OUT: `far` and `asks` of tiles and networks."""
         cdef Segment *segment
         cdef Box *box
         cdef int s, k
@@ -580,8 +580,10 @@ cdef class Program:
                 box = &segment.box[k]
                 if box.network:
                     box.network.far = self.nbytes >= FAR and not FOLLOWS
+                    box.network.asks = not FOLLOWS
                 elif box.tile:
                     box.tile.far = self.nbytes >= FAR and worth_fetching(box.tile)
+                    box.tile.asks = self.nbytes >= FOLLOWED or not FOLLOWS
                     if FOLLOWS and self.nbytes < FOLLOWED and reads_in_order(segment, box):
                         box.tile.far = False
 
@@ -682,17 +684,18 @@ cdef class Program:
 
     def chosen(self):
         """What the plan leaves open, for tests: the reach in X, whether lines go past the caches, and for each box what
-        it reads, whether it is fetched, which kernels there are for it, and how a tile's stores were joined."""
+        it reads, whether that or the result is fetched, which kernels there are for it, and how a tile's stores were joined."""
         cdef Box *box
         cdef int k
         boxes = []
         for k in range(self.all_boxes):
             box = &self.boxes[k]
             if box.network:
-                boxes.append((box.low, box.high, box.network.far, box.network.run, box.network.unit, box.network.step))
+                boxes.append((box.low, box.high, box.network.far, box.network.asks, box.network.run, box.network.unit,
+                              box.network.step))
             elif box.tile:
-                boxes.append((box.low, box.high, box.tile.far, box.tile.past, box.tile.stores, box.tile.fills,
-                              box.tile.mapped, box.streamer != NULL, box.aligner != NULL, box.tile.steps != NULL))
+                boxes.append((box.low, box.high, box.tile.far, box.tile.asks, box.tile.past, box.tile.stores,
+                              box.tile.fills, box.tile.mapped, box.streamer != NULL, box.aligner != NULL, box.tile.steps != NULL))
         return self.low, self.high, self.past, boxes
 
     def tasks(self, int team):

@@ -62,7 +62,7 @@ def problems():
     for index in INDICES:
         yield drawn_problem(index)[0]
     for operator, layout, arguments in ROW_SIZES:
-        for rows in (KIB - 2, KIB, 4 * KIB - 2, 4 * KIB):  # the limits, and one block less
+        for rows in (KIB - 2, KIB, 8 * KIB - 2, 8 * KIB):  # the limits, and one block less
             shape = [rows if extent < 0 else extent for extent in SHAPES[layout]]
             yield problem_of(operator, np.empty(shape, np.uint8), arguments)
     for shape in FAR_ROWS:

@@ -324,6 +324,7 @@ static void draw_tile(void)
     tile.stores = same && !one_in(4) ? 1 : 1 << between(0, 2);
     if (same) tile.outputs = one_in(4) ? between(1, tile.inputs) : tile.inputs;
     tile.far = one_in(2);
+    tile.asks = !one_in(4);
     tile.past = one_in(6);
     tile.way = between(S2DQ_MIXED, S2DQ_SAME); /* whatever was there */
     const int pieces = (int)(tile.outputs * tile.stores), width = S2DQ_REGISTER_BYTES / (int)tile.stores;
@@ -416,6 +417,7 @@ static void draw_sweeps(void)
     tile.outputs = between(1, S2DQ_REGISTERS);
     tile.stores = 1;
     tile.far = one_in(2);
+    tile.asks = !one_in(4);
     do tile.runs = between(1, tile.outputs);
     while (tile.outputs % tile.runs);
     tile.run_pieces = tile.outputs / tile.runs;
@@ -499,6 +501,7 @@ static void draw_network(void)
     network.loads = 1 << between(0, 2);
     network.stores = 1 << between(0, 2);
     network.far = one_in(2);
+    network.asks = !one_in(4);
     for (int piece = 0; piece < S2DQ_NET_REGISTERS * network.loads; piece++) network.src[piece] = between(-5000, 5000);
     draw_loops(network.dst, (int)(S2DQ_NET_REGISTERS * network.stores), S2DQ_REGISTER_BYTES / (int)network.stores);
     for (int level = 0; level < network.levels; level++)
@@ -538,6 +541,7 @@ static void draw_transpose(void)
     network.loads = 1 << (INSIDE - load);
     network.stores = 1 << (INSIDE - store);
     network.far = one_in(2);
+    network.asks = !one_in(4);
     for (int level = 0; level < leaves; level++) {
         const int out = leaving[level];
         int then[INSIDE], new = waiting[taken];

@@ -30,7 +30,7 @@ S2DQ_512_INLINE int64_t s2dq_512_at(const int64_t *at, int k, bool many)
 }
 
 /* One register from its pieces, read in full: what a mask leaves out is read too, and never looked at. */
-S2DQ_512_INLINE __m512i s2dq_512_load(const uint8_t *src, const int64_t *at, int loads, bool many)
+S2DQ_512_INLINE __m512i s2dq_512_load_of(const uint8_t *src, const int64_t *at, int loads, bool many)
 {
     if (loads == 1) return _mm512_loadu_si512(src + s2dq_512_at(at, 0, many));
     if (loads == 2) {
@@ -45,6 +45,11 @@ S2DQ_512_INLINE __m512i s2dq_512_load(const uint8_t *src, const int64_t *at, int
     __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
     __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+S2DQ_512_INLINE __m512i s2dq_512_load(const uint8_t *src, const int64_t *at, int loads)
+{
+    return s2dq_512_load_of(src, at, loads, false);
 }
 
 /* Keeps the compiler from loading a register again for its second use. */
@@ -261,7 +266,7 @@ S2DQ_512_INLINE void s2dq_512_read(__m512i *in, const uint8_t *src, const int64_
 {
 #pragma GCC unroll 4
     for (int k = 0; k < inputs; k++) {
-        in[k] = s2dq_512_load(src, at + k * loads, loads, mapped && inputs * loads > S2DQ_512_MANY);
+        in[k] = s2dq_512_load_of(src, at + k * loads, loads, mapped && inputs * loads > S2DQ_512_MANY);
         S2DQ_512_LOADED(in[k]);
     }
     if (s2dq_512_early(inputs, way, mapped)) s2dq_512_halves(in, in[0], &with->own[0], mapped);
@@ -302,7 +307,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     s2dq_ahead ahead = {.turns = 0};
     if (far) ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
     /* Lines of the result are asked for ahead, but where whole ones go past the caches, or one run is stored. */
-    const bool asks = kind != S2DQ_TILE_STREAMED && outputs * stores > 1;
+    const bool asks = kind != S2DQ_TILE_STREAMED && outputs * stores > 1 && tile->asks;
     s2dq_ahead results = {.turns = 0};
     int64_t ask = 0, ask_around = 0;
     if (asks) results = s2dq_result_ahead(loops, S2DQ_512_RESULT_AHEAD);
@@ -354,8 +359,8 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
             if (loads <= 2 && far) s2dq_512_fetch(s + src_in + fetch, src_at, inputs, loads);
 #pragma GCC unroll 4
             for (int k = 0; k < inputs; k++) {
-                in[k] = s2dq_512_load(s, src_at + k * loads, loads, false);
-                next[k] = s2dq_512_load(s + src_in, src_at + k * loads, loads, false);
+                in[k] = s2dq_512_load(s, src_at + k * loads, loads);
+                next[k] = s2dq_512_load(s + src_in, src_at + k * loads, loads);
                 S2DQ_512_LOADED(in[k]);
                 S2DQ_512_LOADED(next[k]);
             }
@@ -410,11 +415,11 @@ S2DQ_512 static void s2dq_512_outputs(uint8_t *registers, const uint8_t *src, co
         else if (!full)
             in[k] = _mm512_loadu_si512(registers + k * S2DQ_REGISTER_BYTES);
         else if (loads == 1)
-            in[k] = s2dq_512_load(src, tile->src + k, 1, false);
+            in[k] = s2dq_512_load(src, tile->src + k, 1);
         else if (loads == 2)
-            in[k] = s2dq_512_load(src, tile->src + k * 2, 2, false);
+            in[k] = s2dq_512_load(src, tile->src + k * 2, 2);
         else
-            in[k] = s2dq_512_load(src, tile->src + k * 4, 4, false);
+            in[k] = s2dq_512_load(src, tile->src + k * 4, 4);
     }
     for (int k = 0; k < tile->outputs; k++) {
         __m512i value = s2dq_512_output(in, k, _mm512_loadu_si512(tile->table[k]), tile->upper[k], S2DQ_REGISTERS,
@@ -876,7 +881,7 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         nearest = s2dq_min(nearest, s2dq_magnitude(dst_step[bit]));
         nearest_src = s2dq_min(nearest_src, s2dq_magnitude(src_step[bit]));
     }
-    const bool asks = paged < 3 || nearest > 2 * S2DQ_LINE;
+    const bool asks = net->asks && (paged < 3 || nearest > 2 * S2DQ_LINE);
     /* Of a piece across two lines the second one is new: it is asked for by its last byte. Pieces near each other bring
      * it along, and are better asked for by their first. */
     const int64_t load_last = nearest_src < S2DQ_512_APART ? 0 : S2DQ_REGISTER_BYTES / loads - 1;
@@ -913,7 +918,7 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                 if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
 #pragma GCC unroll 16
                 for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
-                    r[k] = s2dq_512_load(s + s2dq_512_place(src_step, k), src_at, loads, false);
+                    r[k] = s2dq_512_load(s + s2dq_512_place(src_step, k), src_at, loads);
                     S2DQ_512_LOADED(r[k]);
                 }
 #pragma GCC unroll 4

@@ -27,6 +27,7 @@ typedef struct {
     int64_t outputs, stores; /* the same */
     int64_t fills;           /* how many bytes are not looked up but filled */
     int64_t far;             /* whether the source has to be fetched from beyond the nearer caches */
+    int64_t asks;            /* whether lines of the result are fetched before they are written */
     int64_t mapped;          /* whether bytes go through lines */
     int64_t past;            /* whether whole lines go past the caches where turns make one run */
     int64_t src[S2DQ_PIECES], dst[S2DQ_PIECES]; /* filled up with the first */
@@ -163,6 +164,7 @@ typedef struct {
     int64_t levels, loads, stores; /* pieces in a register */
     int64_t run, unit, step;       /* bytes of a run of the result, of an index in it, and between those of the source */
     int64_t far;                   /* whether the source has to be fetched from beyond the nearer caches */
+    int64_t asks;                  /* whether lines of the result are fetched before they are written */
     int64_t src[S2DQ_NET_PIECES], dst[S2DQ_NET_PIECES];
     uint8_t table[S2DQ_NET_LEVELS][2][S2DQ_REGISTER_BYTES];
 } s2dq_network;
