@@ -176,12 +176,12 @@ class Tile(NamedTuple):
     def goes_apart(self) -> bool:
         """Whether every output register is stored in full and its bytes go through one lookup table."""
         whole = (1 << self.dst.width) - 1
-        plain = all(mask == whole for mask in self.dst.masks) and self.dst.registers <= self.src.registers
-        return plain and all(len(set(output.tab)) == 1 and max(output.fill) < 0 for output in self.outputs)
+        full = all(mask == whole for mask in self.dst.masks)
+        return full and all(len(set(output.tab)) == 1 and max(output.fill) < 0 for output in self.outputs)
 
     def keeps_order(self) -> bool:
         """Whether the outputs are the inputs."""
-        return self.src == self.dst and self.dst.is_whole() and all(
+        return self.src == self.dst and all(
             self._source_of(output, i) == self.src.offsets[k] + i
             for k, output in enumerate(self.outputs) for i in range(REGISTER)
         )
