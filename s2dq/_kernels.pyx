@@ -684,7 +684,8 @@ cdef class Program:
 
     def chosen(self):
         """What the plan leaves open, for tests: the reach in X, whether lines go past the caches, and for each box what
-        it reads, whether that or the result is fetched, which kernels there are for it, and how a tile's stores were joined."""
+        it reads, whether that or the result is fetched, which kernels there are, and how a tile's stores were joined.
+        """
         cdef Box *box
         cdef int k
         boxes = []
@@ -695,7 +696,8 @@ cdef class Program:
                               box.network.step))
             elif box.tile:
                 boxes.append((box.low, box.high, box.tile.far, box.tile.asks, box.tile.past, box.tile.stores,
-                              box.tile.fills, box.tile.mapped, box.streamer != NULL, box.aligner != NULL, box.tile.steps != NULL))
+                              box.tile.fills, box.tile.mapped, box.streamer != NULL, box.aligner != NULL,
+                              box.tile.steps != NULL))
         return self.low, self.high, self.past, boxes
 
     def tasks(self, int team):

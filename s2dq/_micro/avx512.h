@@ -111,7 +111,7 @@ typedef struct {
     int falls, turns;
 } s2dq_512_lines;
 
-/* The bits of `flip`, the highest one or none, are turned behind the lines: by the addition, where no word saturates. */
+/* The bits of `flip`, the highest one or none, are turned behind the lines: by the addition where no word saturates. */
 S2DQ_512_INLINE s2dq_512_lines s2dq_512_lines_of(const s2dq_lines *lines, int k, uint8_t flip, int mapped)
 {
     s2dq_512_lines own = {.first = _mm512_loadu_si512(lines->first)};
@@ -323,7 +323,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     const bool paged = by_two && (dst_at[1] - dst_at[0]) % 4096 == 0;
     const bool joins = by_two && loops[2].dst == S2DQ_REGISTER_BYTES / stores && !paged;
     const int64_t alone = joins ? 1 + (loops[2].src_back != 0 || loops[2].dst_back != 0) : loops[2].extent;
-    /* Those of one input that goes through its lines are so short that what comes around them shows: again two at once. */
+    /* Those of one input that goes through its lines are so short that what is around them shows: again two at once. */
     const bool twins = s2dq_512_early(inputs, way, mapped) && loads <= 2;
     const int64_t src_in = loops[2].src, dst_in = loops[2].dst;
     /* One loop, not three: where the innermost one is short, constants that leave the registers around it would cost as

@@ -217,8 +217,8 @@ typedef struct {
     int64_t slope, more, less, shift;
 } s2dq_line;
 
-/* The lines of every byte of the outputs, all of one shift: those of even places, then those of odd ones; and where there
- * is one input, those of its bytes. */
+/* The lines of every byte of the outputs, all of one shift: those of even places, then those of odd ones; and where
+ * there is one input, those of its bytes. */
 enum { S2DQ_WORDS = S2DQ_REGISTER_BYTES / 2, S2DQ_INPUT_LINES = S2DQ_REGISTERS, S2DQ_LINE_SETS };
 
 typedef struct {
