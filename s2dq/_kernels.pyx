@@ -573,6 +573,7 @@ cdef class Program:
         """Where software fetches what is read or written next. OUT: `far` and `asks` of tiles and networks."""
         cdef Segment *segment
         cdef Box *box
+        cdef bint followed = FOLLOWS and self.nbytes < FOLLOWED
         cdef int s, k
         for s in range(self.count):
             segment = &self.segments[s]
@@ -583,8 +584,8 @@ cdef class Program:
                     box.network.asks = not FOLLOWS
                 elif box.tile:
                     box.tile.far = self.nbytes >= FAR and worth_fetching(box.tile)
-                    box.tile.asks = self.nbytes >= FOLLOWED or not FOLLOWS
-                    if FOLLOWS and self.nbytes < FOLLOWED and reads_in_order(segment, box):
+                    box.tile.asks = not followed
+                    if followed and reads_in_order(segment, box):
                         box.tile.far = False
 
     cdef void _reads(self, Box *box, const int64_t *src, int64_t registers, int64_t loads):

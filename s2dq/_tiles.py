@@ -705,7 +705,7 @@ def tile_of(
     """
     every = [*axes, Axis(width, 1, 1)]
     most = MAPPED_REGISTERS * REGISTER if mapped else TILE
-    shape = best_shape(every, most) if len(pattern) == 1 else best_pattern_shape(every, pattern, most)
+    shape = cheapest_shape(every, pattern, most)
     if shape is None:
         return None
     if networks and len(pattern) == 1:
@@ -731,9 +731,10 @@ def tile_of(
 def one_input(axes: list[Axis], pattern: Pattern, shape: Shape, tile: Tile) -> tuple[Shape, Tile]:
     """The shape and its tile; or those of a single input register, whose bytes go through their lines before anything
     is made of them, where that is cheaper. Nothing is gained where lines are the only work, or tables do theirs."""
-    most = MAPPED_REGISTERS * REGISTER
-    single = best_shape(axes, most, 1) if len(pattern) == 1 else best_pattern_shape(axes, pattern, most, 1)
-    if single is None or tile.keeps_order() or tile.goes_apart():
+    if tile.keeps_order() or tile.goes_apart():
+        return shape, tile
+    single = cheapest_shape(axes, pattern, MAPPED_REGISTERS * REGISTER, 1)
+    if single is None:
         return shape, tile
     late = shape.cost + tiles_of(axes, shape.counts) * tile.dst.registers * _LATE[tile.src.registers]
     if single.cost + tiles_of(axes, single.counts) * _EARLY >= late:
@@ -970,9 +971,14 @@ def bytes_of(axes: list[Axis], counts: tuple[int, ...], pattern: Pattern) -> lis
     ]
 
 
-def best_pattern_shape(
-    axes: list[Axis], pattern: Pattern, most: int = TILE, inputs: int = REGISTERS
-) -> Shape | None:
+def cheapest_shape(axes: list[Axis], pattern: Pattern, most: int, inputs: int = REGISTERS) -> Shape | None:
+    """The cheapest tile of a granule or a pattern, with limits as `best_shape`."""
+    if len(pattern) == 1:
+        return best_shape(axes, most, inputs)
+    return best_pattern_shape(axes, pattern, most, inputs)
+
+
+def best_pattern_shape(axes: list[Axis], pattern: Pattern, most: int, inputs: int) -> Shape | None:
     """The cheapest tile of a whole pattern and a part of one axis, with limits as `best_shape`."""
     best = None
     ones = (1,) * (len(axes) - 1) + (axes[-1].extent,)

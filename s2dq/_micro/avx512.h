@@ -549,15 +549,16 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     S2DQ_512_RUNNER_OF(NAME##_near, I, L, O, S, WAY, S2DQ_TILE_PLAIN, false, false)       \
     S2DQ_512_RUNNER_OF(NAME##_far, I, L, O, S, WAY, S2DQ_TILE_PLAIN, false, true)         \
     S2DQ_512_MASK_RUNNER(NAME, I, L, O, S, WAY)
-/* As the lines are. */
-#define S2DQ_512_RUN_MAPPED(I, L, O, S, WAY, KIND, FILLS, MAPPED) \
-    s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, KIND, FILLS, tile->far != 0, MAPPED);
-#define S2DQ_512_RUN_LINES(I, L, O, S, WAY, KIND, FILLS)                                                 \
-    switch (s2dq_512_lines_kind(filling->lines)) {                                                      \
-    case S2DQ_512_PLAIN: S2DQ_512_RUN_MAPPED(I, L, O, S, WAY, KIND, FILLS, S2DQ_512_PLAIN) break;       \
-    case S2DQ_512_SHIFTED: S2DQ_512_RUN_MAPPED(I, L, O, S, WAY, KIND, FILLS, S2DQ_512_SHIFTED) break;   \
-    default: S2DQ_512_RUN_MAPPED(I, L, O, S, WAY, KIND, FILLS, S2DQ_512_LINES)                          \
+/* RUN(kind, ...), of the kind that the lines are. */
+#define S2DQ_512_BY_LINES(RUN, ...)                                  \
+    switch (s2dq_512_lines_kind(filling->lines)) {                   \
+    case S2DQ_512_PLAIN: RUN(S2DQ_512_PLAIN, __VA_ARGS__) break;     \
+    case S2DQ_512_SHIFTED: RUN(S2DQ_512_SHIFTED, __VA_ARGS__) break; \
+    default: RUN(S2DQ_512_LINES, __VA_ARGS__)                        \
     }
+#define S2DQ_512_RUN_MAPPED(MAPPED, I, L, O, S, WAY, KIND, FILLS) \
+    s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, KIND, FILLS, tile->far != 0, MAPPED);
+#define S2DQ_512_RUN_LINES(...) S2DQ_512_BY_LINES(S2DQ_512_RUN_MAPPED, __VA_ARGS__)
 #define S2DQ_512_MAPPED_RUNNER(I, L, O, S)                                                                      \
     S2DQ_512 static void s2dq_512_mapped_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,  \
                                                       const s2dq_filling *filling, const s2dq_axis *loops)      \

@@ -155,13 +155,9 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
     S2DQ_512 static void s2dq_512_line_align_##I##L##O##S##P(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, \
                                                              const s2dq_filling *filling, const s2dq_axis *loops)     \
     {                                                                                                               \
-        switch (s2dq_512_lines_kind(filling->lines)) {                                                             \
-        case S2DQ_512_PLAIN: S2DQ_512_ALIGN_MAPPED(I, L, O, S, P, S2DQ_512_PLAIN) break;                            \
-        case S2DQ_512_SHIFTED: S2DQ_512_ALIGN_MAPPED(I, L, O, S, P, S2DQ_512_SHIFTED) break;                        \
-        default: S2DQ_512_ALIGN_MAPPED(I, L, O, S, P, S2DQ_512_LINES)                                               \
-        }                                                                                                           \
+        S2DQ_512_BY_LINES(S2DQ_512_ALIGN_MAPPED, I, L, O, S, P)                                                     \
     }
-#define S2DQ_512_ALIGN_MAPPED(I, L, O, S, P, MAPPED) \
+#define S2DQ_512_ALIGN_MAPPED(MAPPED, I, L, O, S, P) \
     s2dq_512_align(dst, src, tile, filling, loops, I, L, O, S, P, S2DQ_MIXED, false, MAPPED);
 #define S2DQ_512_TABLE_ALIGNER(I, L, O, S, P) \
     S2DQ_512_ALIGNER_OF(table, I, L, O, S, P, S2DQ_MIXED, false, S2DQ_512_TABLES)

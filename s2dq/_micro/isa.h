@@ -43,8 +43,8 @@ static bool s2dq_isa_runs(int isa)
     }
 }
 
-/* Whether the processor's own prefetchers keep up with the last cache, and its stores need not find their lines near, so
- * that fetching by software gets in their way: measured on Zen 4. Intel's are better off with help. */
+/* Whether the processor's own prefetchers keep up with the last cache, and its stores need not find their lines near,
+ * so that fetching by software gets in their way: measured on Zen 4. Intel's are better off with help. */
 static bool s2dq_follows_streams(void)
 {
 #if defined(S2DQ_X86)
