@@ -367,7 +367,7 @@ def segment_of(box: Box) -> Segment:
     """
     gaps = leaves_gaps(box)
     if gaps:
-        box = box._replace(axes=tuple(sorted(box.axes, key=lambda axis: -abs(axis.src))))
+        box = box._replace(axes=source_order(box.axes))
     rows = [axis for axis in box.axes if not is_near(axis)]
     inner = [axis for axis in box.axes if is_near(axis)]
     while inner:
@@ -424,6 +424,13 @@ def leaves_gaps(box: Box) -> bool:
             return inner > _NEAR_BYTES
         inner *= axis.extent
     return False
+
+
+def source_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """From the order of the result to that of the source, but for loops within a page of it: their gaps stay near."""
+    near = [axis for axis in axes if axis.extent * abs(axis.src) <= PAGE]
+    far = [axis for axis in axes if axis.extent * abs(axis.src) > PAGE]
+    return (*sorted(far, key=lambda axis: -abs(axis.src)), *near)
 
 
 def is_near(axis: Axis) -> bool:

@@ -778,6 +778,15 @@ def test_runs_with_spare_lanes_stay_in_the_order_of_the_result():
     assert not _plan.leaves_gaps(box._replace(lanes=64, lane=1))
 
 
+def test_the_order_of_the_source_leaves_loops_within_a_page_as_they_are():
+    """What a run leaves of a page is still in the nearest cache when it is come back to."""
+    odd, run, rows = Axis(2, 256, 1 << 20), Axis(8, 512, 256), Axis(100, -8192, 4096)
+    assert _plan.source_order((odd, run, rows)) == (rows, odd, run)
+    longer = run._replace(extent=9)  # a page and a run
+    assert _plan.source_order((odd, longer, rows)) == (rows, longer, odd)
+    assert _plan.source_order((longer._replace(src=-512), rows, odd)) == (rows, longer._replace(src=-512), odd)
+
+
 @pytest.mark.skipif(not (_kernels.tile_means() or [False])[0], reason="no networks on this instruction set")
 def test_a_network_that_has_no_kernel_is_refused():
     """One level, and 64 bytes of a register side by side on either side: nothing to exchange."""
