@@ -18,6 +18,7 @@
 
 #define S2DQ_512_APART 512        /* bytes from one piece of a network to the next from which these are far apart */
 #define S2DQ_512_MANY 4           /* pieces of the source, whose offsets still have general registers */
+#define S2DQ_512_FEW 8            /* turns of a loop that is not worth a way of its own */
 #define S2DQ_512_RESULT_AHEAD 512 /* bytes of a result, between its stores and the lines that are asked for */
 
 #define S2DQ_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi,bmi2")))
@@ -291,6 +292,25 @@ S2DQ_512_INLINE void s2dq_512_put(uint8_t *dst, const int64_t *at, const uint64_
         s2dq_512_store(dst, at, stores, value);
 }
 
+/* Whether lines of the result are asked for ahead: not where whole ones go past the caches, or one run is stored. */
+S2DQ_512_INLINE bool s2dq_512_asks(const s2dq_tile *tile, int outputs, int stores, int kind)
+{
+    return kind != S2DQ_TILE_STREAMED && outputs * stores > 1 && tile->asks;
+}
+
+/* One turn. */
+S2DQ_512_INLINE void s2dq_512_turn(uint8_t *dst, const uint8_t *src, const int64_t *dst_at, const uint64_t *dst_mask,
+                                   const int64_t *src_at, const s2dq_512_constants *with, int inputs, int loads,
+                                   int outputs, int stores, int way, int kind, bool fills, int mapped)
+{
+    __m512i in[S2DQ_REGISTERS];
+    s2dq_512_read(in, src, src_at, with, inputs, loads, way, mapped);
+#pragma GCC unroll 4
+    for (int k = 0; k < outputs; k++)
+        s2dq_512_put(dst, dst_at + k * stores, dst_mask + k * stores, stores, kind,
+                     s2dq_512_filled(in, k, with, inputs, outputs, way, mapped, fills));
+}
+
 /* All turns of the loops. The counts of registers and pieces are constants wherever this is inlined, and so are
  * `kind`, whether anything is filled in, and whether lines are fetched ahead: what is not done takes no registers. */
 S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
@@ -306,8 +326,7 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     s2dq_512_read_constants(&with, tile, filling, inputs, outputs, way, mapped, fills);
     s2dq_ahead ahead = {.turns = 0};
     if (far) ahead = s2dq_tile_ahead(loops, inputs * S2DQ_REGISTER_BYTES);
-    /* Lines of the result are asked for ahead, but where whole ones go past the caches, or one run is stored. */
-    const bool asks = kind != S2DQ_TILE_STREAMED && outputs * stores > 1 && tile->asks;
+    const bool asks = s2dq_512_asks(tile, outputs, stores, kind);
     s2dq_ahead results = {.turns = 0};
     int64_t ask = 0, ask_around = 0;
     if (asks) results = s2dq_result_ahead(loops, S2DQ_512_RESULT_AHEAD);
@@ -334,7 +353,6 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
     if (far) s2dq_ahead_at(&ahead, 0, 0, &fetch, &around);
     if (asks) s2dq_ahead_at(&results, 0, 0, &ask, &ask_around);
     for (;;) {
-        __m512i in[S2DQ_REGISTERS];
         if (asks) {
             if (left <= results.turns) ask = ask_around;
             s2dq_512_fetch(d + ask, dst_at, outputs * stores, 1);
@@ -346,16 +364,13 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         if (twins && left > 2) {
 #pragma GCC unroll 2
             for (int turn = 0; turn < 2; turn++) {
-                s2dq_512_read(in, s, src_at, &with, inputs, loads, way, mapped);
-#pragma GCC unroll 4
-                for (int k = 0; k < outputs; k++)
-                    s2dq_512_put(d, dst_at + k * stores, dst_mask + k * stores, stores, kind,
-                                 s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills));
+                s2dq_512_turn(d, s, dst_at, dst_mask, src_at, &with, inputs, loads, outputs, stores, way, kind, fills,
+                              mapped);
                 if (turn == 0) s += src_in, d += dst_in;
             }
             left--;
         } else if (by_two && left > alone) {
-            __m512i next[S2DQ_REGISTERS];
+            __m512i in[S2DQ_REGISTERS], next[S2DQ_REGISTERS];
             if (loads <= 2 && far) s2dq_512_fetch(s + src_in + fetch, src_at, inputs, loads);
 #pragma GCC unroll 4
             for (int k = 0; k < inputs; k++) {
@@ -375,11 +390,8 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
             left--;
         } else {
             if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
-            s2dq_512_read(in, s, src_at, &with, inputs, loads, way, mapped);
-#pragma GCC unroll 4
-            for (int k = 0; k < outputs; k++)
-                s2dq_512_put(d, dst_at + k * stores, dst_mask + k * stores, stores, kind,
-                             s2dq_512_filled(in, k, &with, inputs, outputs, way, mapped, fills));
+            s2dq_512_turn(d, s, dst_at, dst_mask, src_at, &with, inputs, loads, outputs, stores, way, kind, fills,
+                          mapped);
         }
         s += src_in;
         d += dst_in;
@@ -397,6 +409,36 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         left = loops[2].extent;
         if (far) s2dq_ahead_at(&ahead, loops[0].extent - i, loops[1].extent - j, &fetch, &around);
         if (asks) s2dq_ahead_at(&results, loops[0].extent - i, loops[1].extent - j, &ask, &ask_around);
+    }
+}
+
+/* The same where nothing is filled in, fetched or asked for: a long innermost loop is nothing but its turns. */
+S2DQ_512_INLINE void s2dq_512_run_long(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
+                                       const s2dq_tile *tile, const s2dq_filling *filling, const s2dq_axis *loops,
+                                       int inputs, int loads, int outputs, int stores, int way, int kind)
+{
+    int64_t src_at[S2DQ_PIECES], dst_at[S2DQ_PIECES];
+    uint64_t dst_mask[S2DQ_PIECES];
+    s2dq_512_constants with;
+    for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
+    for (int k = 0; k < outputs * stores; k++) dst_at[k] = tile->dst[k], dst_mask[k] = tile->dst_mask[k];
+    s2dq_512_read_constants(&with, tile, filling, inputs, outputs, way, 0, false);
+    const int64_t moved = loops[2].src_back != 0 || loops[2].dst_back != 0; /* the last turn */
+    for (int64_t i = 0; i < loops[0].extent; i++) {
+        for (int64_t j = 0; j < loops[1].extent; j++) {
+            const uint8_t *s = src;
+            uint8_t *d = dst;
+            s2dq_tile_turn(loops, i, j, &s, &d);
+            for (int64_t left = loops[2].extent - moved; left > 0; left--) {
+                s2dq_512_turn(d, s, dst_at, dst_mask, src_at, &with, inputs, loads, outputs, stores, way, kind, false,
+                              0);
+                s += loops[2].src;
+                d += loops[2].dst;
+            }
+            if (moved)
+                s2dq_512_turn(d - loops[2].dst_back, s - loops[2].src_back, dst_at, dst_mask, src_at, &with, inputs,
+                              loads, outputs, stores, way, kind, false, 0);
+        }
     }
 }
 
@@ -539,14 +581,25 @@ S2DQ_512 static void s2dq_512_sweep(uint8_t *dst, const uint8_t *src, const s2dq
     {                                                                                                            \
         s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, KIND, FILLS, FAR, 0);                      \
     }
+/* Nothing is filled in or fetched of the source. Pieces of a register are stored two turns at a time, but for masks. */
+#define S2DQ_512_NEAR_RUNNER(NAME, I, L, O, S, WAY, KIND)                                                        \
+    S2DQ_512 static void s2dq_512_##NAME##_##I##L##O##S(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, \
+                                                        const s2dq_filling *filling, const s2dq_axis *loops)     \
+    {                                                                                                            \
+        const bool one_by_one = S == 1 || KIND == S2DQ_TILE_MASKED;                                              \
+        if (one_by_one && loops[2].extent > S2DQ_512_FEW && !s2dq_512_asks(tile, O, S, KIND))                    \
+            s2dq_512_run_long(dst, src, tile, filling, loops, I, L, O, S, WAY, KIND);                            \
+        else                                                                                                     \
+            s2dq_512_run(dst, src, tile, filling, loops, I, L, O, S, WAY, KIND, false, false, 0);                \
+    }
 #define S2DQ_512_STREAMER(I, L, O, S)                                                                            \
     S2DQ_512_RUNNER_OF(mixed_stream, I, L, O, S, S2DQ_MIXED, S2DQ_TILE_STREAMED, tile->fills != 0, tile->far != 0)
 /* What nothing is filled in and fetched for has registers left for all its masks. */
 #define S2DQ_512_MASK_RUNNER(NAME, I, L, O, S, WAY)                                      \
-    S2DQ_512_RUNNER_OF(NAME##_near_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, false, false) \
+    S2DQ_512_NEAR_RUNNER(NAME##_near_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED)            \
     S2DQ_512_RUNNER_OF(NAME##_mask, I, L, O, S, WAY, S2DQ_TILE_MASKED, true, tile->far != 0)
 #define S2DQ_512_RUNNER_WAY(NAME, I, L, O, S, WAY)                                       \
-    S2DQ_512_RUNNER_OF(NAME##_near, I, L, O, S, WAY, S2DQ_TILE_PLAIN, false, false)       \
+    S2DQ_512_NEAR_RUNNER(NAME##_near, I, L, O, S, WAY, S2DQ_TILE_PLAIN)                   \
     S2DQ_512_RUNNER_OF(NAME##_far, I, L, O, S, WAY, S2DQ_TILE_PLAIN, false, true)         \
     S2DQ_512_MASK_RUNNER(NAME, I, L, O, S, WAY)
 /* RUN(kind, ...), of the kind that the lines are. */
