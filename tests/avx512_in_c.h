@@ -30,6 +30,7 @@
 #define _mm512_xor_si512 its_xor
 #define _mm512_ternarylogic_epi64 its_ternarylogic
 #define _mm512_add_epi8 its_add_8
+#define _mm512_sub_epi8 its_sub_8
 #define _mm512_adds_epu16 its_adds_16
 #define _mm512_subs_epu16 its_subs_16
 #define _mm512_mulhi_epu16 its_mulhi_16
@@ -38,6 +39,7 @@
 #define _mm512_srlv_epi16 its_srlv_16
 #define _mm512_movepi8_mask its_movepi8_mask
 #define _mm512_mask_mov_epi8 its_mask_mov
+#define _mm512_mask_blend_epi8 its_mask_blend
 #define _mm512_permutexvar_epi8 its_permutexvar
 #define _mm512_mask_permutexvar_epi8 its_mask_permutexvar
 #define _mm512_permutex2var_epi8 its_permutex2var_8
@@ -79,6 +81,7 @@
 #undef _mm512_xor_si512
 #undef _mm512_ternarylogic_epi64
 #undef _mm512_add_epi8
+#undef _mm512_sub_epi8
 #undef _mm512_adds_epu16
 #undef _mm512_subs_epu16
 #undef _mm512_mulhi_epu16
@@ -87,6 +90,7 @@
 #undef _mm512_srlv_epi16
 #undef _mm512_movepi8_mask
 #undef _mm512_mask_mov_epi8
+#undef _mm512_mask_blend_epi8
 #undef _mm512_permutexvar_epi8
 #undef _mm512_mask_permutexvar_epi8
 #undef _mm512_permutex2var_epi8
@@ -248,6 +252,7 @@ IN_C_OF_TWO(_mm512_and_si512, u64, 8, a.u64[i] & b.u64[i])
 IN_C_OF_TWO(_mm512_or_si512, u64, 8, a.u64[i] | b.u64[i])
 IN_C_OF_TWO(_mm512_xor_si512, u64, 8, a.u64[i] ^ b.u64[i])
 IN_C_OF_TWO(_mm512_add_epi8, u8, 64, a.u8[i] + b.u8[i])
+IN_C_OF_TWO(_mm512_sub_epi8, u8, 64, a.u8[i] - b.u8[i])
 IN_C_OF_TWO(_mm512_adds_epu16, u16, 32, a.u16[i] + b.u16[i] > 0xFFFF ? 0xFFFF : a.u16[i] + b.u16[i])
 IN_C_OF_TWO(_mm512_subs_epu16, u16, 32, a.u16[i] < b.u16[i] ? 0 : a.u16[i] - b.u16[i])
 IN_C_OF_TWO(_mm512_mulhi_epu16, u16, 32, (uint32_t)a.u16[i] * b.u16[i] >> 16)
@@ -286,6 +291,11 @@ IN_C __m512i _mm512_mask_mov_epi8(__m512i otherwise, __mmask64 mask, __m512i val
     in_c_register v;
     IN_C_EACH(64) v.u8[i] = mask >> i & 1 ? b.u8[i] : a.u8[i];
     return v.all;
+}
+
+IN_C __m512i _mm512_mask_blend_epi8(__mmask64 mask, __m512i otherwise, __m512i value)
+{
+    return _mm512_mask_mov_epi8(otherwise, mask, value);
 }
 
 /* ------------------------------------------------------------------------------------------------------- shuffles */

@@ -12,7 +12,7 @@
 
 #include "dispatch.h"
 
-enum { ARENA = 1 << 18, NEARLY = 400, APART = 600, BARE = 200, POISON = 0xA5 };
+enum { ARENA = 1 << 18, NEARLY = 400, APART = 600, BARE = 200, ROWS = 400, STILL = 200, POISON = 0xA5 };
 enum { NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
 enum kind { LOOPS, EDGE, SWEEPS, NETWORK, KINDS };
 
@@ -28,7 +28,7 @@ static uint8_t tables[256][256];
 static s2dq_axis loops[S2DQ_TILE_LOOPS];
 static int64_t group; /* indices in a turn of a sweep */
 static s2dq_carry carry;
-static long aligned, sames, paired, joined, swept, in_lines;
+static long aligned, in_rows, sames, paired, joined, swept, in_lines;
 static uint64_t digest;
 
 /* ------------------------------------------------------------------------------------------ the plain executor */
@@ -408,6 +408,74 @@ static void draw_bare(void)
     make_steps();
 }
 
+/* Tiles of whole registers whose rows go on in the result, from the row before or from the one before that, or nowhere,
+ * as far behind a line or not. */
+static void draw_rows(void)
+{
+    do draw_tile();
+    while (asked.stores > 1 || tile.mapped || tile.fills || !tile.runs || tile.outputs > tile.inputs);
+    tile = asked;
+    tile.past = 0;
+    tile.asks = one_in(8);
+    const int long_rows = one_in(8), most = long_rows ? 2 : 5;
+    const int64_t step = tile.run_pieces * S2DQ_REGISTER_BYTES, rows = between(1, most);
+    const int64_t turns = long_rows ? between(127, 130) / tile.run_pieces : between(1, 9);
+    const int64_t odd = one_in(3) ? between(0, 63) : 0; /* bytes from row to row that nothing is written to */
+    const int64_t run = (turns * step + odd) * rows;
+    for (int output = 0; output < tile.outputs; output++) {
+        tile.dst[output] = output / tile.run_pieces * run + output % tile.run_pieces * S2DQ_REGISTER_BYTES;
+        tile.dst_mask[output] = ~0ULL;
+    }
+    const s2dq_axis inner = {.extent = turns, .src = between(-150, 150), .dst = step};
+    const s2dq_axis next = {.extent = rows, .src = between(-150, 150), .dst = turns * step + odd};
+    const s2dq_axis aside = {.extent = between(1, long_rows ? 2 : 3), .src = between(-150, 150), .dst = tile.runs * run};
+    const int first_aside = one_in(2);
+    loops[0] = first_aside ? next : aside;
+    loops[1] = first_aside ? aside : next;
+    loops[2] = inner;
+    if (one_in(6)) loops[2].dst_back = between(0, step - 1), loops[2].src_back = between(-100, 100);
+    else if (one_in(6)) loops[1].src_back = between(-100, 100);
+    else if (one_in(6)) loops[1].dst_back = between(0, step);
+    store_alike(); /* what waits for its rest may be stored behind what goes on from elsewhere */
+    count_runs();
+    make_tile(one_in(2));
+    make_steps();
+}
+
+/* Tiles that make a run of one register again and again, of the same bytes in most of them. */
+static void draw_still(void)
+{
+    do draw_tile();
+    while (tile.mapped || tile.outputs < 2 || asked.dst_mask[0] != ~0ULL >> (64 - S2DQ_REGISTER_BYTES / asked.stores));
+    tile = asked;
+    const int width = S2DQ_REGISTER_BYTES / (int)tile.stores, other = one_in(3) ? (int)between(1, tile.outputs - 1) : 0;
+    const int64_t step = tile.outputs * S2DQ_REGISTER_BYTES;
+    for (int piece = 0; piece < tile.outputs * tile.stores; piece++) {
+        tile.dst[piece] = piece * width - 64;
+        tile.dst_mask[piece] = tile.dst_mask[0];
+    }
+    for (int output = 1; output < tile.outputs; output++) {
+        if (output == other && one_in(2)) continue;
+        tile.upper[output] = tile.upper[0];
+        memcpy(tile.low[output], tile.low[0], S2DQ_REGISTER_BYTES);
+        memcpy(tile.high[output], tile.high[0], S2DQ_REGISTER_BYTES);
+        memcpy(tile.fill[output], tile.fill[0], S2DQ_REGISTER_BYTES);
+    }
+    if (other) tile.low[other][between(0, 63)] ^= 1;
+    int64_t span = step;
+    for (int k = S2DQ_TILE_LOOPS - 1; k >= 0; k--) {
+        loops[k] = (s2dq_axis){.extent = between(1, k == 2 ? 8 : 3), .dst = span + (one_in(3) ? between(0, 99) : 0)};
+        if (one_in(8)) loops[k].src = between(-50, 50);
+        if (one_in(8)) loops[k].src_back = between(-50, 50);
+        if (one_in(3)) loops[k].dst_back = between(0, 90);
+        span = loops[k].extent * loops[k].dst;
+    }
+    if (kernels.steps) store_alike();
+    count_runs();
+    make_tile(one_in(2));
+    make_steps();
+}
+
 /* Tiles that make whole lines of a few runs, all of the same indices: those of a sweep take some of the first and the
  * last turn alone. The loop outside is of sweeps, most of which go on in the result where the one before has ended. */
 static void draw_sweeps(void)
@@ -685,8 +753,9 @@ static extent over_loops(extent reach, int64_t (*at)(int, int64_t))
     return reach;
 }
 
-/* Whether the program just drawn gives what the plain executor gives, and no byte more. */
-static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kind kind)
+/* Whether the program just drawn gives what the plain executor gives, and no byte more. `moves`: wherever in a line the
+ * result begins, as some kernels look. */
+static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kind kind, int moves)
 {
     extent in, out;
     if (kind == NETWORK) {
@@ -703,7 +772,7 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     }
     const int at_end = one_in(2);
     uint8_t *x = src + (at_end ? ARENA - in.high : -in.low), *y = dst + (at_end ? ARENA - out.high : -out.low);
-    if (kind >= SWEEPS && one_in(2)) { /* kernels look where in a line the result begins */
+    if ((kind >= SWEEPS || moves) && one_in(2)) { /* kernels look where in a line the result begins */
         const int64_t room = ARENA - (out.high - out.low), some = between(0, room < 127 ? room : 127);
         y += at_end ? -some : some;
     }
@@ -713,6 +782,7 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     const int aligns = kind == LOOPS && kernels.aligns && kernels.aligns(y, &tile, loops);
     const s2dq_tile_runner aligner = aligns ? kernels.aligner(&tile) : NULL; /* as the driver asks them */
     aligned += aligner != NULL;
+    in_rows += moves && aligner;
     if (kind == LOOPS) sames += tile.same != 0, paired += tile.way != S2DQ_MIXED;
     begin_trace(dst, src, ARENA);
     switch (kind) {
@@ -753,12 +823,16 @@ int main(int argc, char **argv)
         return 2;
     }
     sow(seed);
-    for (long k = 0; k < rounds + NEARLY + APART + BARE; k++) {
-        const long more = k - rounds - NEARLY, bare = more - APART;
+    for (long k = 0; k < rounds + NEARLY + APART + BARE + ROWS + STILL; k++) {
+        const long more = k - rounds - NEARLY, bare = more - APART, rows = bare - BARE, still = rows - ROWS;
         if (more == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_FREE); /* which make whole lines past the caches alone */
+        if (rows == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_WHOLE); /* which make them otherwise */
         const int astray = more >= 0 && bare < 0 && kernels.network && more % 2;
-        const enum kind kind = k < rounds ? draw_kind() : astray ? NETWORK : bare >= 0 && bare % 2 ? EDGE : LOOPS;
+        const int edge = bare >= 0 && rows < 0 && bare % 2;
+        const enum kind kind = k < rounds ? draw_kind() : astray ? NETWORK : edge ? EDGE : LOOPS;
         if (astray) draw_astray();
+        else if (still >= 0) draw_still();
+        else if (rows >= 0) draw_rows();
         else if (bare >= 0) draw_bare();
         else if (more >= 0) draw_apart();
         else if (k >= rounds) draw_nearly();
@@ -767,7 +841,7 @@ int main(int argc, char **argv)
         else if (isa == S2DQ_ISA_NEON && one_in(2)) draw_network(); /* AVX-512 knows what most of the tables say */
         else draw_transpose();
         counts[kind]++;
-        if (!program_holds(src, dst, expected, kind)) {
+        if (!program_holds(src, dst, expected, kind, rows >= 0)) {
             printf("tiles: wrong bytes: seed %ld, round %ld, a %s; loops %d %d %d\n", seed, k, names[kind],
                    (int)loops[0].extent, (int)loops[1].extent, (int)loops[2].extent);
             return 1;
@@ -779,7 +853,7 @@ int main(int argc, char **argv)
             "stores joined; %ld at edges; %ld sweeps past the caches; %ld networks, %ld of them perhaps within lines\n",
             s2dq_isa_name(isa), counts[LOOPS], aligned, paired, sames, joined, counts[EDGE], swept, counts[NETWORK],
             in_lines);
-    if ((kernels.aligner && !aligned) || !paired || !sames || !joined) return 1;
+    if ((kernels.aligner && (!aligned || !in_rows)) || !paired || !sames || !joined) return 1;
     if ((kernels.sweep && !swept) || (kernels.network && kernels.aligner && !in_lines)) return 1;
     return 0;
 }

@@ -867,7 +867,7 @@ S2DQ_512 static void s2dq_512_lookup(uint8_t *dst, const uint8_t *src, const uin
  * early but has several of them. */
 static int64_t s2dq_512_inputs(const s2dq_tile *tile) { return tile->inputs + tile->forks; }
 
-static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)
+static s2dq_tile_runner s2dq_512_shape_runner(const s2dq_tile *tile)
 {
     const uint64_t full = UINT64_MAX >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
     int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;

@@ -6,6 +6,7 @@
 #define S2DQ_AVX512_ALIGN_H
 
 #include "avx512.h"
+#include "avx512_flood.h"
 
 #if defined(S2DQ_X86)
 
@@ -232,7 +233,7 @@ static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
     for (int k = 0; k < tile->outputs * tile->stores; k++)
         if (tile->dst_mask[k] != full || (tile->stores == 2 && (tile->dst[k] - tile->dst[0]) % S2DQ_REGISTER_BYTES))
             return NULL;
-    if (tile->mapped && tile->fills) return NULL;
+    if ((tile->mapped && tile->fills) || s2dq_512_floods(tile)) return NULL;
     if (tile->inputs > tile->outputs && tile->run_pieces > 1 && !tile->past) return NULL;
     const bool apart = tile->mapped && tile->apart;
     if (tile->same && tile->mapped && !apart) return NULL;
@@ -243,12 +244,6 @@ static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
     const int64_t inputs = way == S2DQ_512_ALIGN_LINES ? s2dq_512_inputs(tile) : tile->inputs;
     return s2dq_512_aligners[way][inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores - 1]
                             [tile->run_pieces / 2];
-}
-
-/* The same where whole registers may be stored across lines; halves are better joined, two turns at a time. */
-static s2dq_tile_runner s2dq_512_halves_aligner(const s2dq_tile *tile)
-{
-    return tile->past || tile->stores == 2 ? s2dq_512_aligner(tile) : NULL;
 }
 
 /* The same where all stores may be across lines; those past the caches may not. */

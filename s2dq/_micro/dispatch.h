@@ -10,6 +10,8 @@
 #include "avx2_tile.h"
 #include "avx512.h"
 #include "avx512_align.h"
+#include "avx512_flood.h"
+#include "avx512_rotate.h"
 #include "isa.h"
 #include "neon.h"
 #include "portable.h"
@@ -72,9 +74,9 @@ static s2dq_kernels s2dq_kernels_of(int isa, int across)
         kernels.tile = s2dq_512_runner;
         kernels.streamer = s2dq_512_streamer;
         kernels.aligner = across == S2DQ_ACROSS_FREE    ? s2dq_512_past_aligner
-                          : across == S2DQ_ACROSS_WHOLE ? s2dq_512_halves_aligner
+                          : across == S2DQ_ACROSS_WHOLE ? s2dq_512_rotator
                                                         : s2dq_512_aligner;
-        kernels.aligns = s2dq_512_aligns;
+        kernels.aligns = across == S2DQ_ACROSS_WHOLE ? s2dq_512_rotates : s2dq_512_aligns;
         kernels.network = s2dq_512_network_runner;
         kernels.edge = s2dq_512_run_edge;
         kernels.sweep = s2dq_512_sweep;
