@@ -27,7 +27,7 @@ S2DQ_512_INLINE void s2dq_512_flood_run(uint8_t *dst, int64_t size, __m512i valu
 S2DQ_512 static void s2dq_512_flood(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile,
                                     const s2dq_filling *filling, const s2dq_axis *loops)
 {
-    uint8_t registers[S2DQ_REGISTERS * S2DQ_REGISTER_BYTES];
+    __m512i registers[S2DQ_REGISTERS]; /* no bytes, which AddressSanitizer aligns less than the compiler relies on */
     const s2dq_axis *inner = &loops[2];
     const int64_t bytes = tile->outputs * S2DQ_REGISTER_BYTES;
     /* The last turn is a run of its own where it goes back, and all are where they do not go on from each other. */
@@ -38,8 +38,8 @@ S2DQ_512 static void s2dq_512_flood(uint8_t *dst, const uint8_t *src, const s2dq
             return;
         }
     }
-    s2dq_512_outputs(registers, src, tile, filling, true);
-    const __m512i value = _mm512_loadu_si512(registers);
+    s2dq_512_outputs((uint8_t *)registers, src, tile, filling, true);
+    const __m512i value = registers[0];
     for (int64_t i = 0; i < loops[0].extent; i++) {
         for (int64_t j = 0; j < loops[1].extent; j++) {
             uint8_t *d = dst + tile->dst[0];
