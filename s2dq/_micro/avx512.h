@@ -867,12 +867,20 @@ S2DQ_512 static void s2dq_512_lookup(uint8_t *dst, const uint8_t *src, const uin
  * early but has several of them. */
 static int64_t s2dq_512_inputs(const s2dq_tile *tile) { return tile->inputs + tile->forks; }
 
-static s2dq_tile_runner s2dq_512_shape_runner(const s2dq_tile *tile)
+/* Whether every piece is stored in full. */
+static bool s2dq_512_is_full(const s2dq_tile *tile)
 {
     const uint64_t full = UINT64_MAX >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
-    int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
-        if (tile->dst_mask[k] != full) kind = tile->fills || tile->far ? S2DQ_512_MASKED : S2DQ_512_NEAR_MASKED;
+        if (tile->dst_mask[k] != full) return false;
+    return true;
+}
+
+/* The runner of a tile of any shape. */
+static s2dq_tile_runner s2dq_512_shape_runner(const s2dq_tile *tile)
+{
+    int kind = tile->fills ? S2DQ_512_FILLED : tile->far ? S2DQ_512_FAR : S2DQ_512_NEAR;
+    if (!s2dq_512_is_full(tile)) kind = tile->fills || tile->far ? S2DQ_512_MASKED : S2DQ_512_NEAR_MASKED;
     if (tile->mapped && tile->apart && kind <= S2DQ_512_FAR && tile->outputs <= tile->inputs)
         return s2dq_512_tabled[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2];
     if (tile->mapped && tile->same && !tile->fills) return s2dq_512_mapped_same[tile->outputs - 1];

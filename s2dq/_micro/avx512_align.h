@@ -228,11 +228,10 @@ static const s2dq_tile_runner s2dq_512_aligners[S2DQ_512_ALIGNS][4][3][4][2][3] 
  * from more of them, where a shuffle more for each would cost a third. */
 static s2dq_tile_runner s2dq_512_aligner(const s2dq_tile *tile)
 {
-    const uint64_t full = UINT64_MAX >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
     if (tile->runs == 0 || tile->stores > 2 || (tile->stores == 2 && tile->run_pieces != 1)) return NULL;
+    if (!s2dq_512_is_full(tile)) return NULL;
     for (int k = 0; k < tile->outputs * tile->stores; k++)
-        if (tile->dst_mask[k] != full || (tile->stores == 2 && (tile->dst[k] - tile->dst[0]) % S2DQ_REGISTER_BYTES))
-            return NULL;
+        if (tile->stores == 2 && (tile->dst[k] - tile->dst[0]) % S2DQ_REGISTER_BYTES) return NULL;
     if ((tile->mapped && tile->fills) || s2dq_512_floods(tile)) return NULL;
     if (tile->inputs > tile->outputs && tile->run_pieces > 1 && !tile->past) return NULL;
     const bool apart = tile->mapped && tile->apart;

@@ -8,9 +8,6 @@
 
 #if defined(S2DQ_X86)
 
-/* The runner of a tile of any shape. */
-static s2dq_tile_runner s2dq_512_shape_runner(const s2dq_tile *tile);
-
 /* A register again and again, `size` bytes, a whole number of it. */
 S2DQ_512_INLINE void s2dq_512_flood_run(uint8_t *dst, int64_t size, __m512i value)
 {
@@ -54,15 +51,13 @@ S2DQ_512 static void s2dq_512_flood(uint8_t *dst, const uint8_t *src, const s2dq
 /* Whether a tile makes one run of equal registers. */
 static bool s2dq_512_floods(const s2dq_tile *tile)
 {
-    const uint64_t full = UINT64_MAX >> (S2DQ_REGISTER_BYTES - S2DQ_REGISTER_BYTES / tile->stores);
     if (tile->mapped || tile->past || tile->runs != 1 || tile->run_pieces != tile->outputs * tile->stores) return false;
-    for (int k = 0; k < tile->outputs * tile->stores; k++)
-        if (tile->dst_mask[k] != full) return false;
+    if (tile->outputs == 1 || !s2dq_512_is_full(tile)) return false;
     for (int k = 1; k < tile->outputs; k++)
         if (tile->upper[k] != tile->upper[0] || memcmp(tile->table[k], tile->table[0], S2DQ_REGISTER_BYTES) ||
             memcmp(tile->fill[k], tile->fill[0], S2DQ_REGISTER_BYTES))
             return false;
-    return tile->outputs > 1;
+    return true;
 }
 
 static s2dq_tile_runner s2dq_512_runner(const s2dq_tile *tile)

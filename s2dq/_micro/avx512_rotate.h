@@ -175,9 +175,7 @@ static s2dq_tile_runner s2dq_512_rotator(const s2dq_tile *tile)
 {
     if (tile->past || tile->stores == 2) return s2dq_512_aligner(tile);
     if (tile->runs == 0 || tile->stores > 2 || tile->mapped || tile->fills || tile->asks) return NULL;
-    if (tile->outputs > tile->inputs) return NULL;
-    for (int k = 0; k < tile->outputs; k++)
-        if (tile->dst_mask[k] != UINT64_MAX) return NULL;
+    if (tile->outputs > tile->inputs || !s2dq_512_is_full(tile)) return NULL;
     return s2dq_512_rotators[tile->way][tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->run_pieces / 2];
 }
 
@@ -187,8 +185,8 @@ static bool s2dq_512_rotates(const uint8_t *dst, const s2dq_tile *tile, const s2
     const s2dq_axis *inner = &loops[2];
     const int64_t row = inner->extent * inner->dst;
     const bool goes_on = loops[1].dst == row || (loops[1].extent <= 2 && loops[0].dst == row);
-    if (tile->stores == 1 && (inner->src_back || inner->dst_back)) return false;
-    if (tile->stores == 1 && !goes_on && row < S2DQ_512_ROTATED * S2DQ_REGISTER_BYTES) return false;
+    const bool alone = !goes_on && row < S2DQ_512_ROTATED * S2DQ_REGISTER_BYTES;
+    if (tile->stores == 1 && (inner->src_back || inner->dst_back || alone)) return false;
     return s2dq_512_aligns(dst, tile, loops);
 }
 
