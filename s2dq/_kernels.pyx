@@ -2081,11 +2081,11 @@ def isa():
 
 
 def tile_means():
-    """What the instruction set in use does with tiles: the fields of `_plan.Means`, or None where it has none."""
+    """What the instruction set in use, and this processor, do with tiles: the fields of `_plan.Means`, or None where it has none."""
     if KERNELS.tile == NULL:
         return None
     return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0, KERNELS.lines != 0, \
-        KERNELS.steps == NULL, KERNELS.map != NULL, KERNELS.tables != 0
+        KERNELS.steps == NULL, KERNELS.map != NULL, KERNELS.tables != 0, KERNELS.network != NULL and bool(FOLLOWS)
 
 
 def available_isas():

@@ -449,7 +449,10 @@ def loop_order(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
 
 
 class Means(NamedTuple):
-    """What kernels can do with tiles: run networks, store past the caches; do without for short rows; look bytes up."""
+    """What kernels can do with tiles: run networks, store past the caches; do without for short rows; look bytes up.
+
+    And what the processor does: whether it follows streams by itself.
+    """
 
     networks: bool
     streams: bool
@@ -458,6 +461,7 @@ class Means(NamedTuple):
     moves: bool  # whether tiles are for plain moves too
     maps: bool  # whether streams of bytes are looked up without tiles
     tables: bool  # whether registers are for one lookup table each, where they can
+    follows: bool  # whether nothing is fetched by software for networks
     sweep: int = 0  # bytes of the shortest run worth storing past the caches
 
     def for_lookup(self, lookup: str) -> "Means | None":
@@ -477,7 +481,8 @@ Found = tuple[Tile | Network, tuple[Loop, ...]]  # a tile and its loops
 
 
 def tile_for(box: Box, means: Means) -> Found | None:
-    return tile_of(box.axes, box.width, box.pattern, means.networks, box.lookup == "line", means.tables)
+    mapped = box.lookup == "line"
+    return tile_of(box.axes, box.width, box.pattern, means.networks, mapped, means.tables, means.follows)
 
 
 def past_for(box: Box, means: Means) -> Found | None:

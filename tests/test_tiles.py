@@ -42,7 +42,9 @@ from tiles_by_hand import FILL, distinct, map_of_granules, map_of_segments, move
 
 SINGLE = ((0, 0, 0, 0),)
 WIDTHS = (1, 1, 1, 2, 3, 4, 6, 8, 12, 16)
-ALL_MEANS = Means(networks=True, streams=True, short_rows=True, lines=True, moves=True, maps=False, tables=False)
+ALL_MEANS = Means(
+    networks=True, streams=True, short_rows=True, lines=True, moves=True, maps=False, tables=False, follows=False
+)
 KERNEL_MEANS = _kernels.tile_means() and Means(*_kernels.tile_means())
 needs_tiles = pytest.mark.skipif(not KERNEL_MEANS, reason="this instruction set runs no tile programs")
 
@@ -518,11 +520,12 @@ def test_tiles_of_random_boxes(rng, boxes, most, large):
         equal(map_of_segments(segments), distinct(map_of_granules(box.axes, box.pattern, box.width)), what)
 
 
-def test_networks_of_random_transposes(rng):
+@pytest.mark.parametrize("follows", [False, True])
+def test_networks_of_random_transposes(rng, follows):
     networks = 0
     for _ in range(150):
         box = random_transpose_box(rng)
-        segments = tiled(box)
+        segments = tiled(box, means=ALL_MEANS._replace(follows=follows))
         networks += networks_in(segments) > 0
         expected = map_of_granules(box.axes, box.pattern, box.width)
         equal(map_of_segments(segments), distinct(expected), f"{box}\n{Plan(segments, 0)}")
@@ -624,6 +627,23 @@ def test_only_lines_that_a_network_comes_back_to_must_not_share_a_set(side, come
         return misses([Loop(Axis(32, steps[1], steps[2]), 3, 1)], network)
 
     assert (cost(64 * PAGE) > cost(64 * PAGE + 2 * LINE)) == come_back_to
+
+
+@pytest.mark.parametrize(
+    "pixels, pitch, channels, width, helped, followed",
+    [
+        (3136, None, 64, 1, "32x32B>32x32B net", "64x16B>16x64B net"),  # whole pixels are one run of the result
+        (3136, None, 64, 4, "16x64B>16x64B net", "32x32B>16x64B net"),  # pixels of 16 channels, in runs of 64 bytes
+        (3136, 3136 + 256, 32, 1, "32x32B>32x32B net", "32x32B>32x32B net"),  # as good as one run already
+        (1024, None, 64, 1, "32x32B>32x32B net", "32x32B>32x32B net"),  # 64 rows would share four sets of the cache
+    ],
+)
+def test_networks_where_streams_are_followed(pixels, pitch, channels, width, helped, followed):
+    """Planes to pixels: with software that fetches, the widest pieces; without, the fewest runs."""
+    box = [Axis(pixels, width, width * channels), Axis(channels, width * (pitch or pixels), width)]
+    for follows, network in ((False, helped), (True, followed)):
+        tile, _ = tile_of(tuple(box), width, networks=True, follows=follows)
+        assert str(tile) == network
 
 
 @pytest.mark.parametrize(("boxes", "most"), [(300, 1 << 12), (25, 1 << 17)])
