@@ -19,6 +19,7 @@
 #define _mm512_set1_epi16 its_set1_16
 #define _mm512_set1_epi64 its_set1_64
 #define _mm512_setr_epi64 its_setr_64
+#define _mm512_set4_epi32 its_set4_32
 #define _mm512_castsi512_si128 its_cast_128
 #define _mm512_castsi512_si256 its_cast_256
 #define _mm512_castsi256_si512 its_cast_512
@@ -30,6 +31,7 @@
 #define _mm512_xor_si512 its_xor
 #define _mm512_ternarylogic_epi64 its_ternarylogic
 #define _mm512_add_epi8 its_add_8
+#define _mm512_add_epi16 its_add_16
 #define _mm512_sub_epi8 its_sub_8
 #define _mm512_adds_epu16 its_adds_16
 #define _mm512_subs_epu16 its_subs_16
@@ -38,8 +40,10 @@
 #define _mm512_sllv_epi16 its_sllv_16
 #define _mm512_srlv_epi16 its_srlv_16
 #define _mm512_movepi8_mask its_movepi8_mask
+#define _mm512_test_epi8_mask its_test_mask
 #define _mm512_mask_mov_epi8 its_mask_mov
 #define _mm512_mask_blend_epi8 its_mask_blend
+#define _mm512_mask_shuffle_epi8 its_mask_shuffle
 #define _mm512_permutexvar_epi8 its_permutexvar
 #define _mm512_mask_permutexvar_epi8 its_mask_permutexvar
 #define _mm512_permutex2var_epi8 its_permutex2var_8
@@ -69,6 +73,7 @@
 #undef _mm512_set1_epi8
 #undef _mm512_set1_epi16
 #undef _mm512_set1_epi64
+#undef _mm512_set4_epi32
 #undef _mm512_setr_epi64
 #undef _mm512_castsi512_si128
 #undef _mm512_castsi512_si256
@@ -80,6 +85,7 @@
 #undef _mm512_or_si512
 #undef _mm512_xor_si512
 #undef _mm512_ternarylogic_epi64
+#undef _mm512_add_epi16
 #undef _mm512_add_epi8
 #undef _mm512_sub_epi8
 #undef _mm512_adds_epu16
@@ -88,9 +94,11 @@
 #undef _mm512_slli_epi16
 #undef _mm512_sllv_epi16
 #undef _mm512_srlv_epi16
+#undef _mm512_test_epi8_mask
 #undef _mm512_movepi8_mask
 #undef _mm512_mask_mov_epi8
 #undef _mm512_mask_blend_epi8
+#undef _mm512_mask_shuffle_epi8
 #undef _mm512_permutexvar_epi8
 #undef _mm512_mask_permutexvar_epi8
 #undef _mm512_permutex2var_epi8
@@ -201,6 +209,15 @@ IN_C __m512i _mm512_setr_epi64(long long a, long long b, long long c, long long 
     return v.all;
 }
 
+/* The last argument comes first in memory. */
+IN_C __m512i _mm512_set4_epi32(int d, int c, int b, int a)
+{
+    const int part[4] = {a, b, c, d};
+    in_c_register v;
+    IN_C_EACH(16) v.u32[i] = (uint32_t)part[i % 4];
+    return v.all;
+}
+
 IN_C __m128i _mm512_extracti32x4_epi32(__m512i value, int part)
 {
     const in_c_register v = {value};
@@ -252,6 +269,7 @@ IN_C_OF_TWO(_mm512_and_si512, u64, 8, a.u64[i] & b.u64[i])
 IN_C_OF_TWO(_mm512_or_si512, u64, 8, a.u64[i] | b.u64[i])
 IN_C_OF_TWO(_mm512_xor_si512, u64, 8, a.u64[i] ^ b.u64[i])
 IN_C_OF_TWO(_mm512_add_epi8, u8, 64, a.u8[i] + b.u8[i])
+IN_C_OF_TWO(_mm512_add_epi16, u16, 32, a.u16[i] + b.u16[i])
 IN_C_OF_TWO(_mm512_sub_epi8, u8, 64, a.u8[i] - b.u8[i])
 IN_C_OF_TWO(_mm512_adds_epu16, u16, 32, a.u16[i] + b.u16[i] > 0xFFFF ? 0xFFFF : a.u16[i] + b.u16[i])
 IN_C_OF_TWO(_mm512_subs_epu16, u16, 32, a.u16[i] < b.u16[i] ? 0 : a.u16[i] - b.u16[i])
@@ -285,6 +303,14 @@ IN_C __mmask64 _mm512_movepi8_mask(__m512i value)
     return mask;
 }
 
+IN_C __mmask64 _mm512_test_epi8_mask(__m512i first, __m512i second)
+{
+    const in_c_register a = {first}, b = {second};
+    uint64_t mask = 0;
+    IN_C_EACH(64) mask |= (uint64_t)((a.u8[i] & b.u8[i]) != 0) << i;
+    return mask;
+}
+
 IN_C __m512i _mm512_mask_mov_epi8(__m512i otherwise, __mmask64 mask, __m512i value)
 {
     const in_c_register a = {otherwise}, b = {value};
@@ -299,6 +325,15 @@ IN_C __m512i _mm512_mask_blend_epi8(__mmask64 mask, __m512i otherwise, __m512i v
 }
 
 /* ------------------------------------------------------------------------------------------------------- shuffles */
+
+/* Within each 16 bytes; a table byte of 128 and more gives none. */
+IN_C __m512i _mm512_mask_shuffle_epi8(__m512i otherwise, __mmask64 mask, __m512i value, __m512i table)
+{
+    const in_c_register at = {table}, a = {value};
+    in_c_register v;
+    IN_C_EACH(64) v.u8[i] = at.u8[i] & 128 ? 0 : a.u8[i / 16 * 16 + at.u8[i] % 16];
+    return _mm512_mask_mov_epi8(otherwise, mask, v.all);
+}
 
 IN_C __m512i _mm512_permutexvar_epi8(__m512i table, __m512i value)
 {
