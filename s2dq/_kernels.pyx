@@ -2081,7 +2081,10 @@ def isa():
 
 
 def tile_means():
-    """What the instruction set in use, and this processor, do with tiles: the fields of `_plan.Means`, or None where it has none."""
+    """What the instruction set in use, and this processor, do with tiles: the fields of `_plan.Means`.
+
+    None where there are no tiles.
+    """
     if KERNELS.tile == NULL:
         return None
     return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0, KERNELS.lines != 0, \
