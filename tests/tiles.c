@@ -132,12 +132,16 @@ static void draw_destination(int64_t *at, int pieces, int64_t pitch)
 }
 
 /* One of the bytes that are there, in two neighbouring registers where `way` is one of those that look up in pairs. */
+enum { ENDS = S2DQ_WAYS }; /* the first of three outputs from the first two inputs, the last one from the last two */
+
 static int draw_byte(const int *there, int count, int output, int way)
 {
     static const int neighbours[2][S2DQ_REGISTERS] = {{0, 0, 2, 2}, {0, 2, 0, 2}}; /* of four, for four outputs */
     int low = output;
     if (tile.inputs == 4 && tile.outputs == 4) low = neighbours[way - S2DQ_PAIRED][output];
     if (tile.inputs == 4 && tile.outputs == 2) low = 2 * output;
+    if (way == ENDS && output == 1) return there[between(0, count - 1)];
+    if (way == ENDS) low = output / 2;
     for (int trial = 0; trial < 40; trial++) {
         const int from = there[between(0, count - 1)], number = from / S2DQ_REGISTER_BYTES;
         if (number == low || number == (low + 1) % tile.inputs) return from;
@@ -177,7 +181,8 @@ static void draw_tables(const int *there, int count, int same)
 {
     const int other = same && one_in(3) ? (int)between(0, tile.outputs * S2DQ_REGISTER_BYTES - 1) : -1;
     const int pairs = tile.inputs > 2 && tile.outputs > 1 && tile.outputs <= tile.inputs && one_in(3);
-    const int way = pairs ? (int)between(S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN) : S2DQ_MIXED;
+    const int ends = pairs && tile.inputs == 3 && tile.outputs == 3 && one_in(2);
+    const int way = ends ? ENDS : pairs ? (int)between(S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN) : S2DQ_MIXED;
     const int width = S2DQ_REGISTER_BYTES / (int)tile.stores;
     const int scattered = one_in(6), reach = one_in(3) ? count : (int)between(1, 40);
     tile.mapped = kernels.lines && tile.outputs < S2DQ_REGISTERS && one_in(2);
@@ -409,11 +414,12 @@ static void draw_bare(void)
 }
 
 /* Tiles of whole registers whose rows go on in the result, from the row before or from the one before that, or nowhere,
- * as far behind a line or not. */
+ * as far behind a line or not. In half of them bytes are mapped, or some are filled in. */
 static void draw_rows(void)
 {
+    const int changed = one_in(2);
     do draw_tile();
-    while (asked.stores > 1 || tile.mapped || tile.fills || !tile.runs || tile.outputs > tile.inputs);
+    while (asked.stores > 1 || (tile.mapped || tile.fills) != changed || !tile.runs || tile.outputs > tile.inputs);
     tile = asked;
     tile.past = 0;
     tile.asks = one_in(8);
@@ -705,7 +711,9 @@ static void draw_astray(void)
     while (!network.unit);
     do other = (int)between(0, S2DQ_TILE_LOOPS - 1);
     while (loops[other].dst == network.run);
-    loops[other].src = network.run / network.unit * network.step;
+    const int64_t src = network.run / network.unit * network.step, most = ARENA / 2 / (s2dq_magnitude(src) + 1);
+    loops[other].src = src;
+    if (loops[other].extent > most) loops[other].extent = most;
 }
 
 static void run_network(uint8_t *dst, const uint8_t *src)

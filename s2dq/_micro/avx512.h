@@ -164,16 +164,64 @@ S2DQ_512_INLINE __m512i s2dq_512_look_up(__m512i value, const __m512i *table)
     return _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(value), high);
 }
 
+/* Lines that give the fill values in their places, and turn the bits that these turn elsewhere; of those that never
+ * saturate. */
+S2DQ_512_INLINE void s2dq_512_fold(s2dq_512_lines *own, __m512i keep, __m512i fill, int shift)
+{
+    const __m512i upper = _mm512_set1_epi16((short)0xFF00);
+    for (int odd = 0; odd < 2; odd++) { /* the bytes in the upper halves of words, as they go through their lines */
+        const __m512i kept = odd ? _mm512_and_si512(keep, upper) : _mm512_slli_epi16(keep, 8);
+        const __m512i filled = odd ? _mm512_and_si512(fill, upper) : _mm512_slli_epi16(fill, 8);
+        const __m512i words = _mm512_or_si512(kept, _mm512_srlv_epi16(kept, _mm512_set1_epi16(8)));
+        own->slope[odd] = _mm512_and_si512(own->slope[odd], words);
+        own->more[odd] = _mm512_add_epi16(_mm512_and_si512(own->more[odd], words),
+                                          _mm512_srlv_epi16(filled, _mm512_set1_epi16((short)shift)));
+    }
+}
+
 /* Whether the one input goes through its lines before the outputs are made, which then need no merging. */
 S2DQ_512_INLINE bool s2dq_512_early(int inputs, int way, int mapped)
 {
     return mapped >= S2DQ_512_LINES && inputs == 1 && way == S2DQ_MIXED;
 }
 
+/* Whether fill values are of the lines. */
+S2DQ_512_INLINE bool s2dq_512_folds(int inputs, int way, int mapped)
+{
+    return mapped > S2DQ_512_LINES && !s2dq_512_early(inputs, way, mapped);
+}
+
+/* A way of mapped tiles alone, whose shuffles show beside what else they do: of three outputs the first comes from the
+ * first two of three inputs, the last from the last two. */
+#define S2DQ_512_ENDS (S2DQ_SAME + 1)
+
+static bool s2dq_512_from_ends(const s2dq_tile *tile)
+{
+    if (!tile->mapped || tile->way != S2DQ_MIXED || tile->inputs != 3 || tile->outputs != 3) return false;
+    for (int i = 0; i < S2DQ_REGISTER_BYTES; i++) {
+        if (s2dq_tile_wants(tile, 0, i) && tile->upper[0] >> i & 1) return false;
+        if (s2dq_tile_wants(tile, 2, i) && !(tile->upper[2] >> i & 1) && tile->table[2][i] < S2DQ_REGISTER_BYTES)
+            return false;
+    }
+    return true;
+}
+
+/* The table of output k; at an end as indices in its two inputs. */
+S2DQ_512_INLINE __m512i s2dq_512_table(const s2dq_tile *tile, int k, int way)
+{
+    if (way != S2DQ_MIXED && way != S2DQ_512_ENDS) return _mm512_loadu_si512(tile->pair[k]);
+    const __m512i table = _mm512_loadu_si512(tile->table[k]);
+    if (way == S2DQ_MIXED || k != 2) return table;
+    const __m512i next = _mm512_set1_epi8(S2DQ_REGISTER_BYTES);
+    return _mm512_mask_mov_epi8(_mm512_xor_si512(table, next), tile->upper[k], _mm512_or_si512(table, next));
+}
+
 /* Output k of a tile whose inputs are in registers. */
 S2DQ_512_INLINE __m512i s2dq_512_output(const __m512i *in, int k, __m512i table, __mmask64 upper, int inputs,
                                         int outputs, int way)
 {
+    if (way == S2DQ_512_ENDS && k != 1) return _mm512_permutex2var_epi8(in[k / 2], table, in[k / 2 + 1]);
+    if (way == S2DQ_512_ENDS) way = S2DQ_MIXED;
     const int first = way == S2DQ_MIXED ? 0 : s2dq_pair_of(inputs, outputs, way, k);
     if (way == S2DQ_SAME) return in[k];
     if (inputs == 1) return _mm512_permutexvar_epi8(table, in[0]);
@@ -233,7 +281,7 @@ S2DQ_512_INLINE void s2dq_512_read_constants(s2dq_512_constants *with, const s2d
     const uint8_t flip = fills ? 0 : filling->fill[0][0]; /* all of them are that where nothing is filled in */
     if (early) with->own[0] = s2dq_512_lines_of(filling->lines, S2DQ_INPUT_LINES, flip, mapped);
     for (int k = 0; k < outputs; k++) {
-        with->table[k] = _mm512_loadu_si512(way == S2DQ_MIXED ? tile->table[k] : tile->pair[k]);
+        with->table[k] = s2dq_512_table(tile, k, way);
         with->upper[k] = tile->upper[k];
         with->keep[k] = _mm512_loadu_si512(filling->keep[k]);
         with->fill[k] = _mm512_loadu_si512(filling->fill[k]);
@@ -243,6 +291,8 @@ S2DQ_512_INLINE void s2dq_512_read_constants(s2dq_512_constants *with, const s2d
             with->table[k] = _mm512_or_si512(with->table[k], _mm512_mask_mov_epi8(one, odd, next));
         } else if (mapped >= S2DQ_512_LINES) {
             with->own[k] = s2dq_512_lines_of(filling->lines, k, flip, mapped);
+            if (fills && s2dq_512_folds(inputs, way, mapped))
+                s2dq_512_fold(&with->own[k], with->keep[k], with->fill[k], (int)filling->lines->shift);
         }
         for (int part = 0; part < 4 && mapped == S2DQ_512_TABLES; part++)
             with->bytes[k][part] =
@@ -258,7 +308,8 @@ S2DQ_512_INLINE __m512i s2dq_512_filled(const __m512i *in, int k, const s2dq_512
     __m512i value = s2dq_512_output(in, k, with->table[k], with->upper[k], inputs + early, outputs, way);
     if (mapped == S2DQ_512_TABLES) return s2dq_512_look_up(value, with->bytes[k]);
     if (mapped && !early) value = s2dq_512_map(value, &with->own[k], mapped);
-    return fills ? _mm512_ternarylogic_epi64(value, with->keep[k], with->fill[k], S2DQ_512_FILL) : value;
+    if (!fills || s2dq_512_folds(inputs, way, mapped)) return value;
+    return _mm512_ternarylogic_epi64(value, with->keep[k], with->fill[k], S2DQ_512_FILL);
 }
 
 /* The inputs of a turn: the halves of one that goes through its lines early. */
@@ -689,6 +740,8 @@ S2DQ_512_EACH_MAPPED(S2DQ_512_MAPPED_MASK_RUNNER)
 S2DQ_512_EACH_MAPPED_GROWING(S2DQ_512_MAPPED_MASK_RUNNER)
 S2DQ_512_EACH_MAPPED(S2DQ_512_TABLED_RUNNER)
 S2DQ_512_EACH_MAPPED_PAIRED(S2DQ_512_MAPPED_PAIRED_RUNNER)
+S2DQ_512_MAPPED_WAY(ends, 3, 1, 3, 1, S2DQ_512_ENDS)
+S2DQ_512_MAPPED_WAY(ends, 3, 2, 3, 1, S2DQ_512_ENDS)
 S2DQ_512_MAPPED_WAY(same, 1, 1, 1, 1, S2DQ_SAME)
 S2DQ_512_MAPPED_WAY(same, 2, 1, 2, 1, S2DQ_SAME)
 S2DQ_512_MAPPED_WAY(same, 3, 1, 3, 1, S2DQ_SAME)
@@ -884,6 +937,8 @@ static s2dq_tile_runner s2dq_512_shape_runner(const s2dq_tile *tile)
     if (tile->mapped && tile->apart && kind <= S2DQ_512_FAR && tile->outputs <= tile->inputs)
         return s2dq_512_tabled[tile->inputs - 1][tile->loads / 2][tile->outputs - 1][tile->stores / 2];
     if (tile->mapped && tile->same && !tile->fills) return s2dq_512_mapped_same[tile->outputs - 1];
+    if (kind <= S2DQ_512_FAR && tile->stores == 1 && tile->loads <= 2 && s2dq_512_from_ends(tile))
+        return tile->loads == 1 ? s2dq_512_mapped_ends_3131 : s2dq_512_mapped_ends_3231;
     if (tile->mapped && tile->way == S2DQ_PAIRED && kind <= S2DQ_512_FAR)
         return s2dq_512_mapped_paired[tile->inputs - 3][tile->loads / 2][tile->outputs - 2][tile->stores / 2];
     if (tile->mapped)
