@@ -908,14 +908,11 @@ def best_network(axes: list[Axis], follows: bool = False) -> Transpose | None:
 
 def followed_cost(axes: list[Axis], shape: Transpose) -> float:
     """What a turn of a network costs a processor that follows streams: how often they begin, and whether they stay."""
-    streams = prod(shape.counts[k] for k in shape.rows)
     cost = 0.0
     for side, price in ((1, 1), (2, _FOLLOWED_RESULT)):
         pieces = ordered_pieces(axes, shape, side)
         runs = 1 + sum(after != before + pieces.width for before, after in pairwise(pieces.offsets))
         crowd = max(0, ways_of(pieces) - (WAYS - 1))
-        if side == 2 and makes_lines(streams, streams * axes[-1].extent):
-            crowd = 0
         cost += price * (runs + _FOLLOWED_CROWD * crowd * line_count(pieces))
     return cost
 

@@ -131,9 +131,9 @@ static void draw_destination(int64_t *at, int pieces, int64_t pitch)
     }
 }
 
-/* One of the bytes that are there, in two neighbouring registers where `way` is one of those that look up in pairs. */
 enum { ENDS = S2DQ_WAYS }; /* the first of three outputs from the first two inputs, the last one from the last two */
 
+/* One of the bytes that are there, in two neighbouring registers where `way` is one of those that look up in pairs. */
 static int draw_byte(const int *there, int count, int output, int way)
 {
     static const int neighbours[2][S2DQ_REGISTERS] = {{0, 0, 2, 2}, {0, 2, 0, 2}}; /* of four, for four outputs */

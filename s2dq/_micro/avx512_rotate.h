@@ -55,8 +55,7 @@ S2DQ_512_INLINE void s2dq_512_rotate_to(s2dq_512_rotation *to, uint8_t *dst, con
             with->keep[k] = _mm512_permutexvar_epi8(turn, with->keep[k]);
             with->fill[k] = _mm512_permutexvar_epi8(turn, with->fill[k]);
         }
-        if (mapped >= S2DQ_512_LINES && !s2dq_512_early(inputs, way, mapped))
-            s2dq_512_rotate_lines(&with->own[k], to->started[run]);
+        if (mapped >= S2DQ_512_LINES) s2dq_512_rotate_lines(&with->own[k], to->started[run]);
     }
 }
 
@@ -155,10 +154,12 @@ S2DQ_512_INLINE void s2dq_512_rotate(uint8_t *S2DQ_RESTRICT dst, const uint8_t *
     s2dq_512_rotate_end(end, &to, last, runs);
 }
 
-#define S2DQ_512_ROTATOR_OF(NAME, I, L, O, P, WAY, FILLS, MAPPED)                                                     \
+#define S2DQ_512_ROTATOR_NAME(NAME, I, L, O, P)                                                                       \
     S2DQ_512 static void s2dq_512_##NAME##_rotate_##I##L##O##P(uint8_t *dst, const uint8_t *src,                      \
                                                                const s2dq_tile *tile, const s2dq_filling *filling,    \
-                                                               const s2dq_axis *loops)                                \
+                                                               const s2dq_axis *loops)
+#define S2DQ_512_ROTATOR_OF(NAME, I, L, O, P, WAY, FILLS, MAPPED)                                                     \
+    S2DQ_512_ROTATOR_NAME(NAME, I, L, O, P)                                                                           \
     {                                                                                                                 \
         s2dq_512_rotate(dst, src, tile, filling, loops, I, L, O, P, WAY, FILLS, MAPPED);                              \
     }
@@ -169,20 +170,15 @@ S2DQ_512_INLINE void s2dq_512_rotate(uint8_t *S2DQ_RESTRICT dst, const uint8_t *
 #define S2DQ_512_TABLE_ROTATOR(I, L, O, S, P) \
     S2DQ_512_ROTATOR_OF(table, I, L, O, P, S2DQ_MIXED, false, S2DQ_512_TABLES)
 /* Lines that saturate are seldom, and left to the runner of the shape. */
+#define S2DQ_512_ROTATE_BY_LINES(MAPPED, I, L, O, P, WAY)                                                             \
+    if (MAPPED == S2DQ_512_LINES)                                                                                     \
+        s2dq_512_shape_runner(tile)(dst, src, tile, filling, loops);                                                  \
+    else                                                                                                              \
+        s2dq_512_rotate(dst, src, tile, filling, loops, I, L, O, P, WAY, tile->fills != 0, MAPPED);
 #define S2DQ_512_LINE_ROTATOR_OF(NAME, I, L, O, P, WAY)                                                               \
-    S2DQ_512 static void s2dq_512_##NAME##_rotate_##I##L##O##P(uint8_t *dst, const uint8_t *src,                      \
-                                                               const s2dq_tile *tile, const s2dq_filling *filling,    \
-                                                               const s2dq_axis *loops)                                \
+    S2DQ_512_ROTATOR_NAME(NAME, I, L, O, P)                                                                           \
     {                                                                                                                 \
-        switch (s2dq_512_lines_kind(filling->lines)) {                                                                \
-        case S2DQ_512_PLAIN:                                                                                          \
-            s2dq_512_rotate(dst, src, tile, filling, loops, I, L, O, P, WAY, tile->fills != 0, S2DQ_512_PLAIN);       \
-            break;                                                                                                    \
-        case S2DQ_512_SHIFTED:                                                                                        \
-            s2dq_512_rotate(dst, src, tile, filling, loops, I, L, O, P, WAY, tile->fills != 0, S2DQ_512_SHIFTED);     \
-            break;                                                                                                    \
-        default: s2dq_512_shape_runner(tile)(dst, src, tile, filling, loops);                                         \
-        }                                                                                                             \
+        S2DQ_512_BY_LINES(S2DQ_512_ROTATE_BY_LINES, I, L, O, P, WAY)                                                  \
     }
 #define S2DQ_512_LINE_ROTATOR(I, L, O, S, P) S2DQ_512_LINE_ROTATOR_OF(line, I, L, O, P, S2DQ_MIXED)
 #define S2DQ_512_LINE_PAIRED_ROTATOR(I, L, O, S, P) \
