@@ -100,8 +100,7 @@ S2DQ_512_INLINE void s2dq_512_rotate(uint8_t *S2DQ_RESTRICT dst, const uint8_t *
     int64_t src_at[S2DQ_PIECES];
     uint8_t *end = NULL, *other = NULL; /* where rows go on: one behind `last`, one behind `kept` */
     __m512i last[S2DQ_REGISTERS], kept[S2DQ_REGISTERS];
-    s2dq_512_rotation to;
-    for (int k = 0; k < S2DQ_REGISTERS; k++) to.started[k] = to.line_at[k] = 0, to.own[k] = 0;
+    s2dq_512_rotation to = {.started = {0}};
     for (int k = 0; k < inputs * loads; k++) src_at[k] = tile->src[k];
     for (int k = 0; k < runs; k++) last[k] = kept[k] = _mm512_setzero_si512();
     const int64_t src_step = loops[2].src, dst_step = loops[2].dst;
