@@ -29,11 +29,13 @@ Nothing here knows an operator or a layout.
 import os
 from types import MethodType
 
+import numpy as np
+
 cimport cython
 from cython.parallel cimport prange
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject, PyTypeObject
@@ -1459,7 +1461,7 @@ cdef class Seen:
     fill : bytes
     lookups : Lookups or None
     key : tuple
-        The frozen arguments of the call.
+        What the arguments of the call are known by, as `exact` gives it.
     """
 
     cdef int ndim, out_ndim
@@ -1556,6 +1558,51 @@ cdef class Seen:
         return result
 
 
+# The types of numbers that are known by their bytes.
+cdef tuple SCALARS = (float, *[np.dtype(code).type for code in np.typecodes["AllInteger"] + "efd"])
+
+
+@cython.final
+cdef class Exactly:
+    """A float or one of NumPy's numbers, equal to no other number but those of its type and bytes."""
+
+    cdef object kind
+    cdef uint64_t bits
+
+    def __cinit__(self, number):
+        self.kind, self.bits = type(number), bits_of(number)
+
+    def __hash__(self):
+        return hash((self.kind, self.bits))
+
+    def __eq__(self, other):
+        return type(other) is Exactly and self.kind is (<Exactly>other).kind and self.bits == (<Exactly>other).bits
+
+    cdef bint holds(self, number):
+        return type(number) is self.kind and bits_of(number) == self.bits
+
+
+cdef bint is_scalar(number):
+    """Whether the number is of one of `SCALARS`; a look at its type runs no code, as hashing that could."""
+    cdef Py_ssize_t k
+    for k in range(len(SCALARS)):
+        if type(number) is SCALARS[k]:
+            return True
+    return False
+
+
+cdef uint64_t bits_of(number):
+    """The bytes of a number of one of `SCALARS`."""
+    cdef uint64_t bits = 0
+    cdef double value
+    if type(number) is float:
+        value = number
+        memcpy(&bits, &value, sizeof(value))
+    else:
+        cnp.PyArray_ScalarAsCtype(number, &bits)
+    return bits
+
+
 cdef class Memo:
     """An operator with a memory: a call like one before goes straight to its program.
 
@@ -1568,9 +1615,10 @@ cdef class Memo:
 
     Notes
     -----
-    Only calls whose arguments are plain integers, strings, None, and lists or tuples of them are remembered: these
-    are equal only when they mean the same, and none of them can run code. (A bool is equal to an int and means
-    something else; so does -0.0.)
+    Only calls whose arguments are plain numbers, NumPy's among them, strings, None, and lists or tuples of them are
+    remembered: none of them can run code. They are equal only when they mean the same, but for floats and NumPy's
+    numbers, which are known by their types and bytes. (0.0 is equal to 0 and to -0.0, and NaN to nothing. A bool, which
+    is equal to an int and means something else, is not remembered.)
     """
 
     cdef object check
@@ -1593,11 +1641,12 @@ cdef class Memo:
         """Run the operator on `x`."""
         cdef Seen seen
         cdef cnp.ndarray result
-        cdef tuple key = None
+        cdef tuple key, frozen = None
         cdef int threads = 0
         if type(x) is cnp.ndarray and known_threads(num_threads, &threads):
-            key = plain(arguments, 0)
-        if key is not None:
+            frozen = plain(arguments, 0)
+        if frozen is not None:
+            key = exact(frozen)
             seen = self._find(key, <cnp.ndarray>x)
             if seen is not None:
                 result = seen.run(<cnp.ndarray>x, out, threads)
@@ -1606,9 +1655,9 @@ cdef class Memo:
                     return result
         # What is remembered is what was checked: the frozen arguments, which nobody can change in between. Not for
         # objects, which may themselves be lists to pad with, nor for records, whose pad value is a tuple and no list.
-        if key is not None and not x.dtype.hasobject and x.dtype.names is None:
+        if frozen is not None and not x.dtype.hasobject and x.dtype.names is None:
             try:
-                returned, view, written, program, fill, lookups = self.check(x, out, num_threads, key)
+                returned, view, written, program, fill, lookups = self.check(x, out, num_threads, frozen)
             except Exception as error:
                 if not error.__dict__.get("refused"):  # a signal's handler raised it, or there was no memory
                     raise
@@ -1763,6 +1812,8 @@ cdef bint means(argument, known):
     kind = type(argument)
     if kind is int or kind is str:
         return type(known) is kind and argument == known
+    if type(known) is Exactly:
+        return (<Exactly>known).holds(argument)
     if type(known) is not tuple:
         return False
     if kind is list and S2DQ_HAS_GIL:
@@ -1799,7 +1850,7 @@ cdef bint known_threads(num_threads, int *threads):
 
 
 cdef tuple plain(arguments, int depth):
-    """`arguments` as a tuple of plain integers, strings, None, and such tuples; None where one is anything else."""
+    """`arguments` as a tuple of plain numbers, strings, None, and such tuples; None where one is anything else."""
     cdef tuple given = tuple(arguments)  # a list may change while it is looked at
     cdef list frozen = None
     cdef Py_ssize_t k
@@ -1813,9 +1864,28 @@ cdef tuple plain(arguments, int depth):
             if frozen is None:
                 frozen = list(given)
             frozen[k] = inner
-        elif kind is not int and kind is not str and argument is not None:
+        elif kind is not int and kind is not str and argument is not None and not is_scalar(argument):
             return None
     return given if frozen is None else tuple(frozen)
+
+
+cdef tuple exact(tuple frozen):
+    """What `plain` gave, with `Exactly` in the place of numbers that may be equal and mean something else."""
+    cdef list found = None
+    cdef Py_ssize_t k
+    for k in range(len(frozen)):
+        argument = frozen[k]
+        if type(argument) is tuple:
+            inner = exact(<tuple>argument)
+        elif is_scalar(argument):
+            inner = Exactly(argument)
+        else:
+            continue
+        if inner is not argument:
+            if found is None:
+                found = list(frozen)
+            found[k] = inner
+    return frozen if found is None else tuple(found)
 
 
 # --------------------------------------------------------------------------------------------------- threads

@@ -381,6 +381,26 @@ def test_zeros_of_both_signs(first):
         assert (signs == np.signbit(np.float32(value))).all(), f"{value} came out as {result}"
 
 
+NUMBERS = [1, 1.0, np.float32(1), np.float64(1), np.float16(1), np.int8(1), np.uint8(1), np.int64(1), 0, 0.0, -0.0,
+           np.float32(-0.0), np.int16(0), 0.5, np.float32(0.5), float("nan"), np.float32("nan"), float("inf"), 2**100]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "c8"])
+def test_numbers_are_remembered_and_told_apart_by_type_and_bytes(dtype):
+    x = np.ones((1, 1, 2, 1), dtype)
+    arguments = {"block_size": 2, "paddings": [[1, 0], [0, 0]]}
+    firsts = []
+    for value in NUMBERS:
+        memo_of("space_to_depth").clear()
+        firsts.append(outcome(s2dq.space_to_depth, x, **arguments, pad_value=value))
+    memo_of("space_to_depth").clear()
+    for step in (1, 5, -1, 7, 1):
+        for k in range(len(NUMBERS)):
+            k = k * step % len(NUMBERS)
+            same(outcome(s2dq.space_to_depth, x, **arguments, pad_value=NUMBERS[k]), firsts[k], (dtype, NUMBERS[k]))
+    assert remembered("space_to_depth") == sum(isinstance(first, np.ndarray) for first in firsts)
+
+
 TWOS = [2, 2.0, np.float32(2), np.int16(2), True, "2", Integer(2), 2 + 0j, np.array(2), float("nan")]
 
 
