@@ -86,6 +86,8 @@ cdef extern from "_micro/memory.h" nogil:
 cdef extern from "_micro/axis.h" nogil:
     ctypedef struct s2dq_axis:
         int64_t extent, src, dst, tab, src_back, dst_back
+    ctypedef struct s2dq_frame:
+        int64_t lead, gap, tail
 
 cdef extern from "_micro/avx2_tile.h" nogil:
     pass
@@ -158,6 +160,8 @@ cdef extern from "_micro/dispatch.h" nogil:
         void (*copy)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width) noexcept nogil
         void (*copy_lanes)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
                            int64_t lanes, const uint8_t *fill, int64_t element) noexcept nogil
+        void (*copy_framed)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
+                            const s2dq_frame *frame, const uint8_t *fill, int64_t element) noexcept nogil
         void (*lookup)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_axis *axes,
                        int count) noexcept nogil
         s2dq_tile_runner (*tile)(const s2dq_tile *tile) noexcept nogil
@@ -364,6 +368,8 @@ cdef struct Box:
     int source, target, lookup, count, number
     int64_t src_offset, dst_offset, tab_offset, width
     int64_t lanes, lane          # bytes of fill behind each run, and of the fill's element
+    bint framed                  # whether its last two loops are pictures, within
+    s2dq_frame frame
     s2dq_axis *axes
     s2dq_tile *tile              # NULL: granules of `width`
     s2dq_tile_runner runner, streamer, aligner
@@ -529,6 +535,12 @@ cdef class Program:
                     if box.network_runner == NULL:
                         raise ValueError("plan table: no kernel for a network of this shape")
                     self._reads(box, box.network.src, 16, box.network.loads)
+                elif table[at - 1] == 3:
+                    box.framed = True
+                    box.lane = table[at]
+                    box.frame.lead, box.frame.gap, box.frame.tail = table[at + 1], table[at + 2], table[at + 3]
+                    at += 4
+                    size += self._frames(box)
                 elif table[at - 1]:
                     box.tile = &self.tiles[tiles]
                     tiles += 1
@@ -589,6 +601,14 @@ cdef class Program:
                     box.tile.asks = not followed
                     if followed and reads_in_order(segment, box):
                         box.tile.far = False
+
+    cdef int64_t _frames(self, const Box *box) noexcept:
+        """How many bytes of the result the frames of a box are."""
+        cdef int64_t size = box.frame.lead + (box.axes[box.count - 2].extent - 1) * box.frame.gap + box.frame.tail
+        cdef int k
+        for k in range(box.count - 2):
+            size *= box.axes[k].extent
+        return size
 
     cdef void _reads(self, Box *box, const int64_t *src, int64_t registers, int64_t loads):
         """What a tile or network reads when it reads its pieces in full. OUT: `low` and `high` of the box."""
@@ -891,6 +911,8 @@ cdef void run_box(const Box *box, const Buffers *buffers, const uint8_t *scratch
         KERNELS.lookup(dst, src, table, axes, count)
     elif box.lookup:
         KERNELS.map(dst, src, table, buffers.mapping, axes, count)
+    elif box.framed:
+        KERNELS.copy_framed(dst, src, axes, count, box.width, &box.frame, buffers.fill + box.lane, box.lane)
     elif box.lanes:
         KERNELS.copy_lanes(dst, src, axes, count, box.width, box.lanes, buffers.fill, box.lane)
     else:

@@ -29,6 +29,7 @@ from s2dq._layout import BatchProblem, DepthProblem, contiguous_steps, deep_digi
 from s2dq._tiles import (
     LINE,
     PAGE,
+    REGISTER,
     TABLE,
     TILE,
     WAYS,
@@ -65,6 +66,7 @@ _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharin
 _STREAM_BYTES = ((10 << 20, 3 << 10), (24 << 20, 1 << 11))
 _SHORT_STREAMS = {2: (1, 2, 4, 8), 8: (1, 2)}  # so many of such elements, in rows of less than a vector
 _WIDE_BYTES = 192  # granules of at least this are copied as they are
+_FRAMED_BYTES = (1 << 19, 1 << 22)  # results within frames up to these, of any granules and of whole registers
 _LONG_BYTES = 1 << 10  # and of at least this also where the result goes past the caches
 _FAR_BYTES = 1 << 21  # a result beyond the caches of a core, where whole lines are so from _RUN_BYTES on
 _SHORT_BYTES = 512  # runs that would not fill a few lines
@@ -124,6 +126,18 @@ def show_axis(axis: Axis) -> str:
     return text + (f"<{axis.src_back},{axis.dst_back}" if axis.dst_back else "")
 
 
+class Frame(NamedTuple):
+    """Bytes of the pad element before the first row of a picture, between two rows and behind the last one."""
+
+    element: int  # of so many bytes
+    lead: int
+    gap: int
+    tail: int
+
+    def __str__(self) -> str:
+        return f"{self.lead}+{self.gap}+{self.tail}"
+
+
 class Box(NamedTuple):
     source: int
     target: int
@@ -138,6 +152,7 @@ class Box(NamedTuple):
     tile: Tile | Network | None = None
     stream: int = 0  # where the result goes past the caches: indices in a turn of the innermost loop, or SEQUENCE
     pattern: Pattern = ((0, 0, 0, 0),)
+    frame: Frame | None = None  # around the rows and granules of the last two axes
 
     def __str__(self) -> str:
         loops = " ".join(map(show_axis, self.axes))
@@ -145,6 +160,8 @@ class Box(NamedTuple):
         source = f"{_BUFFER_NAMES[self.source]}{self.src_offset:+d}"
         target = f"{_BUFFER_NAMES[self.target]}{self.dst_offset:+d}"
         what = f"{self.width}B" + (f"+{self.lanes}" if self.lanes else "")
+        if self.frame:
+            what += f"[{self.frame}]"
         if self.tile:
             what = f"({self.tile}{'!' if self.stream else ''})"
         return f"{source}{arrow}{target} {what}" + (f" {loops}" if loops else "")
@@ -180,8 +197,10 @@ class Plan(NamedTuple):
                 table += [LOOKUPS.index(box.lookup), box.tab_offset, box.lanes, box.lane, len(box.axes)]
                 for axis in box.axes:
                     table += axis
-                table.append(0 if box.tile is None else 2 if isinstance(box.tile, Network) else 1)
-                if box.tile:
+                table.append(3 if box.frame else 0 if box.tile is None else 2 if isinstance(box.tile, Network) else 1)
+                if box.frame:
+                    table += box.frame
+                elif box.tile:
                     table.append(box.stream)
                     table += box.tile.encode()
         return table
@@ -1349,4 +1368,63 @@ def plan_batch(p: BatchProblem, *, tiles: Means | None = None) -> Plan:
     for i, extent in enumerate(p.rest):
         atoms[f"r{i}"] = atom(extent, space[1 + dims + i], blocked[1 + dims + i], pads[1 + dims + i])
     offsets = (space_offset, 0) if p.to_batch else (0, space_offset)
-    return direct(Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets), tiles, prod(p.dst_shape) * p.itemsize)
+    move = Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets)
+    nbytes = prod(p.dst_shape) * p.itemsize
+    framed = _framed(p, tiles, nbytes) if tiles and tiles.follows else None
+    return framed or direct(move, tiles, nbytes)
+
+
+def _framed(p: BatchProblem, tiles: Means, nbytes: int) -> Plan | None:
+    """Space to batch whose images are pictures within frames of padding, or None where that is not the quickest way.
+
+    A picture has the last two block dimensions, of granules that are long enough to be copied as they are; larger
+    results are quicker in the order of the source.
+    """
+    steps = contiguous_steps(p.dst_shape, p.itemsize)
+    dims = len(p.block)
+    granule = prod(p.rest) * p.itemsize
+    padded = [space != block * blocks for space, block, blocks in zip(p.space, p.block, p.blocks)]
+    own = zip(p.rest, p.steps[1 + dims:], steps[1 + dims:])
+    together = all(extent == 1 or src == dst for extent, src, dst in own)
+    if not p.to_batch or p.pads or dims < 2 or any(padded[:-2]) or not any(padded) or not together:
+        return None
+    if granule < REGISTER or REGISTER % p.itemsize or nbytes > _FRAMED_BYTES[granule % REGISTER == 0]:
+        return None
+    image = prod(p.blocks[-2:]) * granule
+    segments: list[Segment] = []
+    for phases in product(*(_phases(*axis) for axis in zip(p.block, p.lo, p.space))):
+        loops = [Axis(p.batch, p.steps[0], steps[0])]
+        src_offset = dst_offset = lead = 0
+        for k, phase in enumerate(phases):
+            offset = p.batch * prod(p.block[k + 1:]) * steps[0]
+            loops.append(Axis(phase.stop - phase.start, p.steps[1 + k], offset))
+            loops.append(Axis(phase.hi - phase.lo, p.block[k] * p.steps[1 + k], steps[1 + k]))
+            src_offset += (phase.start + phase.lo * p.block[k] - p.lo[k]) * p.steps[1 + k]
+            dst_offset += phase.start * offset
+            lead += phase.lo * steps[1 + k]
+        high, wide = loops.pop(-3), loops.pop()
+        rows = sorted((axis for axis in loops if axis.extent != 1), key=lambda axis: -axis.dst)
+        if not high.extent or not wide.extent:  # padding alone
+            still = [*(axis._replace(src=0) for axis in rows), Axis(image // p.itemsize, 0, p.itemsize)]
+            segments += moved([Box(F, Y, p.itemsize, dst_offset, *canonical(still, p.itemsize))], tiles, nbytes)
+            continue
+        inner = [high, wide]
+        size = image
+        while rows and size * rows[-1].extent <= _SHARED_BYTES:
+            inner.insert(0, rows.pop())
+            size *= inner[0].extent
+        gap = high.dst - wide.extent * granule
+        tail = image - lead - high.extent * high.dst + gap
+        frame = Frame(p.itemsize, lead, gap, tail)
+        segments.append(Segment(tuple(rows), (Box(X, Y, src_offset, dst_offset, granule, tuple(inner), frame=frame),)))
+    return Plan(tuple(segments), 0)
+
+
+def _phases(block: int, lo: int, extent: int) -> list[_Region]:
+    """Offsets ``start <= offset < stop`` within a block, that are inside in the same blocks ``lo <= xb < hi``."""
+    hi = lo + extent
+    edges = sorted({0, lo % block, hi % block, block})
+    return [
+        _Region(start, stop, lo // block + (start < lo % block), hi // block + (start < hi % block))
+        for start, stop in pairwise(edges)
+    ]

@@ -3,7 +3,8 @@
  *     cc -O2 -I s2dq/_micro tests/boxes.c -o boxes && ./boxes [ROUNDS [SEED [INSTRUCTION_SET]]]
  *     cc -O2 -I s2dq/_micro -DTRACED tests/boxes.c -o traced && ./traced 20000 1 all tests/recorded_boxes.txt
  *
- * Checks what the kernels of every instruction set that runs make of moves, of moves with spare lanes, and of lookups;
+ * Checks what the kernels of every instruction set that runs make of moves, of moves with spare lanes, of lookups, and
+ * of pictures within frames;
  * traced, whether they load, store and fetch in the recorded order, so that a kernel which moves other boxes than
  * before, or turns its loops otherwise, does so on purpose. `./traced 20000 1 all` prints what to record.
  */
@@ -13,20 +14,21 @@
 #include "dispatch.h"
 
 enum { ARENA = 1 << 20, AXES = S2DQ_BOX_AXES + 2, TABLES = 24, POISON = 0xA5, BESIDE = 4096, BY_HAND = 600 };
-enum kind { MOVE, LANES, LOOKUP, KINDS };
+enum kind { MOVE, LANES, LOOKUP, FRAMED, KINDS };
 
-static const char *const names[KINDS] = {"a move", "a move with spare lanes", "a lookup"};
+static const char *const names[KINDS] = {"a move", "a move with spare lanes", "a lookup", "pictures within frames"};
 
 typedef struct {
     enum kind kind;
     int count, mapped; /* axes; whether the tables have lines, or turn the same bits */
     int64_t width, lanes, element, run; /* the lanes are behind so many bytes; which its innermost axes write */
     s2dq_axis axes[AXES];
-    int inner[AXES]; /* whether an axis steps inside of a run */
+    int inner[AXES]; /* whether an axis steps inside of a run, or of a picture, whose lanes are all of it */
+    s2dq_frame frame;
     int streams, joins; /* the first axes, of which the next is split or joined; 0: axes in any order */
 } box_call;
 
-static uint8_t tables[TABLES * 256], fill[16];
+static uint8_t tables[TABLES * 256], fill[64];
 static s2dq_line lines[TABLES];
 static s2dq_tables mapping;
 
@@ -40,7 +42,7 @@ static void plain(uint8_t *dst, const uint8_t *src, const uint8_t *table, const 
         } else if (call->kind == LOOKUP) {
             *dst = table[*src];
         } else {
-            memcpy(dst, src, (size_t)call->width);
+            memcpy(dst + call->frame.lead, src, (size_t)call->width);
         }
         return;
     }
@@ -219,6 +221,31 @@ static void draw_call(box_call *call)
     draw_result(call);
     draw_tables(call);
     if (call->count < AXES) call->axes[call->count] = (s2dq_axis){3, 1, 1, 256, 1, 1}; /* not to be looked at */
+    for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
+}
+
+/* A few pictures of short rows, each within a frame of fill elements; one in some has no frame on a side. */
+static void draw_pictures(box_call *call)
+{
+    memset(call, 0, sizeof *call);
+    call->kind = FRAMED;
+    call->element = 1LL << between(0, 6);
+    call->width = call->element * ((63 + call->element) / call->element + between(0, 200) / call->element);
+    call->count = (int)between(2, 5);
+    s2dq_axis *const rows = &call->axes[call->count - 2], *const row = rows + 1;
+    int64_t *const sides[] = {&call->frame.lead, &call->frame.gap, &call->frame.tail};
+    for (int k = 0; k < 3; k++)
+        if (!one_in(4)) *sides[k] = call->element * between(1, one_in(3) ? 600 / call->element + 1 : 3);
+    *row = (s2dq_axis){between(1, 6), call->width * between(1, 4) * (one_in(8) ? -1 : 1), call->width};
+    *rows = (s2dq_axis){between(1, 5), between(0, 4000), row->extent * call->width + call->frame.gap};
+    call->inner[call->count - 2] = call->inner[call->count - 1] = 1;
+    call->lanes = call->frame.lead + rows->extent * rows->dst - call->frame.gap + call->frame.tail;
+    int64_t step = call->lanes;
+    for (int k = call->count - 3; k >= 0; k--) {
+        if (one_in(3)) step += between(1, 99);
+        call->axes[k] = (s2dq_axis){between(1, 4), between(-300, 300), step};
+        step *= call->axes[k].extent;
+    }
     for (size_t k = 0; k < sizeof fill; k++) fill[k] = (uint8_t)draw();
 }
 
@@ -532,7 +559,7 @@ typedef struct {
 static extent reach_of(const box_call *call, int result)
 {
     extent reach = {0, call->width};
-    if (result && call->kind == LANES) reach.high = call->run + call->lanes;
+    if (result && call->lanes) reach.high = call->run + call->lanes;
     for (int k = 0; k < call->count; k++) {
         const s2dq_axis axis = call->axes[k];
         const int64_t far = (axis.extent - 1) * (result ? axis.dst : axis.src);
@@ -556,6 +583,9 @@ static void run(const s2dq_kernels *kernels, uint8_t *dst, const uint8_t *src, c
     case LANES:
         kernels->copy_lanes(dst, src, call->axes, call->count, call->width, call->lanes, fill, call->element);
         break;
+    case FRAMED:
+        kernels->copy_framed(dst, src, call->axes, call->count, call->width, &call->frame, fill, call->element);
+        break;
     default:
         if (call->mapped && kernels->map) kernels->map(dst, src, tables, &mapping, call->axes, call->count);
         else kernels->lookup(dst, src, tables, call->axes, call->count);
@@ -576,9 +606,10 @@ static int first_wrong(uint8_t *src, uint8_t *dst, const box_call *call, kernel_
     const int64_t high = at + out.high < ARENA - BESIDE ? at + out.high + BESIDE : ARENA;
     draw_memory(x + in.low, in.high - in.low);
     memset(expected + low, POISON, (size_t)(high - low));
+    if (call->lanes) plain(expected + at, x, tables, call, 0, 1);
     plain(expected + at, x, tables, call, 0, 0);
-    if (call->kind == LANES) plain(expected + at, x, tables, call, 0, 1);
     for (int k = 0; k < count; k++) {
+        if (call->kind == FRAMED && !sets[k].kernels.copy_framed) continue;
         memset(dst + low, POISON, (size_t)(high - low));
         begin_trace(dst, src, ARENA);
         run(&sets[k].kernels, dst + at, x, call);
@@ -610,7 +641,8 @@ int main(int argc, char **argv)
     sow(seed);
     for (long k = 0; k < rounds + BY_HAND; k++) {
         if (k >= rounds) take_by_hand(&call, k - rounds);
-        else if (k && one_in(8)) draw_less(&call);
+        else if (one_in(20)) draw_pictures(&call);
+        else if (k && call.kind != FRAMED && one_in(8)) draw_less(&call);
         else draw_call(&call);
         const int wrong = first_wrong(src, dst, &call, set, sets);
         counts[call.kind] += wrong == sets;
@@ -627,7 +659,7 @@ int main(int argc, char **argv)
         for (int s = 0; s < sets; s++)
             if (!is_recorded("boxes", set[s].name, k + 1, &set[s].digest, argc > 4 ? argv[4] : NULL)) return 1;
     }
-    fprintf(stderr, "boxes: %ld moves, %ld with spare lanes, %ld lookups\n", counts[MOVE], counts[LANES],
-            counts[LOOKUP]);
+    fprintf(stderr, "boxes: %ld moves, %ld with spare lanes, %ld lookups, %ld pictures within frames\n", counts[MOVE],
+            counts[LANES], counts[LOOKUP], counts[FRAMED]);
     return 0;
 }

@@ -54,11 +54,15 @@ def retold_axes(axes, draw):
     return axes
 
 
+def kept_axes(box):
+    """How many axes mean more than turns, and stay the last."""
+    return 2 if box.frame else 1 if box.stream or box.lanes else 0
+
+
 def retold_box(box, draw):
-    """Where the last axis means more than turns, it stays the last."""
     if box.lookup == "stage":
         return box
-    last = 1 if box.stream or box.lanes else 0
+    last = kept_axes(box)
     outer, inner = box.axes[:len(box.axes) - last], box.axes[len(box.axes) - last:]
     axes = retold_axes(outer, draw)
     if box.tile:
@@ -74,7 +78,7 @@ def moved_to_rows(rows, box, draw):
     """Some of the outer axes of a box, as axes of rows; or the other way round."""
     if box.lookup == "stage":
         return rows, box
-    most = max(0, len(box.axes) - (1 if box.stream or box.lanes else 0))
+    most = max(0, len(box.axes) - kept_axes(box))
     most = next((k for k in range(most) if has_back(box.axes[k])), most)
     if draw.random() < 0.5:
         count = int(draw.integers(0, most + 1))

@@ -17,6 +17,11 @@ typedef struct {
     int64_t extent, src, dst, tab, src_back, dst_back;
 } s2dq_axis;
 
+/* Bytes of fill values before the first row of a picture, between two rows and behind the last one. */
+typedef struct {
+    int64_t lead, gap, tail;
+} s2dq_frame;
+
 #define S2DQ_BOX_AXES 12 /* loops that a kernel is chosen from; more of them turn around it */
 #define S2DQ_LINE 64     /* bytes of a cache line */
 #define S2DQ_SWEEP 16384 /* a loop that steps less than a line must not turn around more bytes than this */

@@ -11,6 +11,7 @@
 #include "avx512.h"
 #include "avx512_align.h"
 #include "avx512_flood.h"
+#include "avx512_frame.h"
 #include "avx512_rotate.h"
 #include "isa.h"
 #include "neon.h"
@@ -23,6 +24,9 @@ typedef struct {
     /* The same, and behind each run `lanes` bytes of fill, an element at a time. */
     void (*copy_lanes)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
                        int64_t lanes, const uint8_t *fill, int64_t element);
+    /* Pictures, whose rows and granules are the last two axes, within frames of a fill element; or NULL. */
+    void (*copy_framed)(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
+                        const s2dq_frame *frame, const uint8_t *fill, int64_t element);
     /* Bytes, each through the table that its place in the loops selects. */
     void (*lookup)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_axis *axes, int count);
     /* The same by arithmetic, or NULL. */
@@ -70,6 +74,7 @@ static s2dq_kernels s2dq_kernels_of(int isa, int across)
     }
     if (isa == S2DQ_ISA_AVX512VBMI) {
         kernels.copy = across == S2DQ_ACROSS_FREE ? s2dq_512_copy_across : s2dq_512_copy;
+        kernels.copy_framed = s2dq_512_copy_framed;
         kernels.lookup = s2dq_512_lookup;
         kernels.tile = s2dq_512_runner;
         kernels.streamer = s2dq_512_streamer;
