@@ -1,4 +1,4 @@
-"""Space to batch whose images are pictures within frames of padding, planned as for a processor that follows streams."""
+"""Space to batch whose images are pictures within frames of padding, planned for a processor that follows streams."""
 
 from math import prod
 
