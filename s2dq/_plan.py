@@ -64,6 +64,8 @@ _SHARED_BYTES = 1 << 16  # ... and rows of up to this size need no better sharin
 # Results of at least so much would not stay in the caches; what goes past them are runs of at least so much, for the
 # lines at either end cost more.
 _STREAM_BYTES = ((10 << 20, 3 << 10), (24 << 20, 1 << 11))
+# Where the processor follows streams, runs of whole tiles may be shorter in such results: each goes on where one ended.
+_SHORTER_BYTES, _SHORTER_RUN = (14 << 20, 24 << 20), 512
 _SHORT_STREAMS = {2: (1, 2, 4, 8), 8: (1, 2)}  # so many of such elements, in rows of less than a vector
 _WIDE_BYTES = 192  # granules of at least this are copied as they are
 _FRAMED_BYTES = (1 << 19, 1 << 22)  # results within frames up to these, of any granules and of whole registers
@@ -482,6 +484,7 @@ class Means(NamedTuple):
     tables: bool  # whether registers are for one lookup table each, where they can
     follows: bool  # whether nothing is fetched by software for networks
     sweep: int = 0  # bytes of the shortest run worth storing past the caches
+    shorter: int = 0  # bytes that runs of whole tiles may lack of it
 
     def for_lookup(self, lookup: str) -> "Means | None":
         return self if lookup or self.moves else None
@@ -489,7 +492,9 @@ class Means(NamedTuple):
     def for_result(self, nbytes: int) -> "Means":
         """The same for a result of this size: only large ones go past the caches."""
         sweep = next((run for size, run in reversed(_STREAM_BYTES) if nbytes >= size), 0)
-        return self._replace(streams=self.streams and sweep > 0, sweep=sweep)
+        low, high = _SHORTER_BYTES
+        shorter = _SHORTER_RUN if self.follows and low <= nbytes < high else 0
+        return self._replace(streams=self.streams and sweep > 0, sweep=sweep, shorter=shorter)
 
 
 def fits_tiles(box: Box) -> bool:
@@ -543,7 +548,8 @@ def tiled(box: Box, means: Means, found: Found | None = None) -> Iterator[Segmen
     if means.streams and tile.is_sequence([*rows[-1:], *inner]):
         stream = SEQUENCE
     elif means.streams and innermost and tile.fills_lines(innermost.axis):
-        if innermost.axis.dst * innermost.axis.extent >= means.sweep:
+        run = innermost.axis.dst * innermost.axis.extent
+        if run >= means.sweep - (0 if innermost.axis.dst_back else means.shorter):
             stream = innermost.count
     if not stream:
         streams, pieces = tile.src.runs()

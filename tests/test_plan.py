@@ -765,6 +765,30 @@ def test_from_which_size_on_results_go_past_the_caches(nbytes, sweep):
     assert not VBMI_MEANS._replace(streams=False).for_result(nbytes).streams
 
 
+@pytest.mark.parametrize(("nbytes", "shorter"), [
+    ((14 << 20) - 1, 0), (14 << 20, 512), ((24 << 20) - 1, 512), (24 << 20, 0),
+])  # fmt: skip
+def test_where_runs_of_whole_tiles_may_be_shorter(nbytes, shorter):
+    followed = _plan.Means(*MEANS["avx512vbmi, followed"])
+    assert followed.for_result(nbytes).shorter == shorter
+    assert VBMI_MEANS.for_result(nbytes).shorter == 0
+
+
+@pytest.mark.parametrize(("width", "shorter", "past"), [
+    (1408, 0, False), (1408, 512, True),  # 22 times two lines in a row of a stream
+    (1280, 512, True), (1216, 512, False),  # 20 times, and 19
+    (1440, 512, False), (1456, 512, False),  # 22.5 times, and 22.75
+    (1536, 0, True), (1552, 0, True),  # 24 times, and a bit
+], ids=str)  # fmt: skip
+def test_runs_that_are_long_enough_to_go_past_the_caches(width, shorter, past):
+    """Rows of int16 in two streams, by tiles that write two lines of each."""
+    axes = Axis(2, 2, 16 << 20), Axis(3000, 4 * width, 2 * width), Axis(width, 4, 2)
+    box = _plan.Box(_plan.X, _plan.Y, 0, 0, 2, axes)
+    means = VBMI_MEANS._replace(sweep=3072, shorter=shorter)
+    segment = next(_plan.tiled(box, means))
+    assert (segment.boxes[0].stream > 0) == past, str(segment)
+
+
 @pytest.mark.parametrize(("width", "past"), [(512, True), (1024, False), (2048, False)])
 def test_long_granules_need_no_tile_to_go_past_the_caches(width, past):
     box = _plan.Box(_plan.X, _plan.Y, 0, 0, width, (Axis(1 << 16, 2 * width, width),))
