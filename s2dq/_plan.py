@@ -72,6 +72,7 @@ _FRAMED_BYTES = (1 << 19, 1 << 22)  # results within frames up to these, of any 
 _LONG_BYTES = 1 << 10  # and of at least this also where the result goes past the caches
 _FAR_BYTES = 1 << 21  # a result beyond the caches of a core, where whole lines are so from _RUN_BYTES on
 _SHORT_BYTES = 512  # runs that would not fill a few lines
+_ORDERED_BYTES = 1 << 22  # and so much of them is written as it lies, however short the loops
 _RUN_BYTES, _NEAR_BYTES = 128, 1 << 14  # runs of at least this are worth an order, lines within this are still near
 _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than it saves on many small boxes
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
@@ -389,6 +390,7 @@ def segment_of(box: Box) -> Segment:
     gaps = leaves_gaps(box)
     if gaps:
         box = box._replace(axes=source_order(box.axes))
+    total = box.width * prod(axis.extent for axis in box.axes)
     rows = [axis for axis in box.axes if not is_near(axis)]
     inner = [axis for axis in box.axes if is_near(axis)]
     while inner:
@@ -404,7 +406,7 @@ def segment_of(box: Box) -> Segment:
     while rows and size * rows[-1].extent < _INNER_BYTES:
         inner.insert(0, rows.pop())
         size *= inner[0].extent
-    if not gaps:
+    if not gaps and (box.width < _RUN_BYTES or total < _ORDERED_BYTES):
         inner = list(loop_order(tuple(inner)))
     read_pages(rows, inner, 1, box.width, box.width)
     return Segment(tuple(rows), (box._replace(axes=tuple(inner)),))
@@ -512,6 +514,8 @@ def tile_for(box: Box, means: Means) -> Found | None:
 def past_for(box: Box, means: Means) -> Found | None:
     """For the box of a whole move: a tile whose result can go past the caches, where that is to be."""
     if not means.streams or box.width >= _LONG_BYTES:
+        return None
+    if means.follows and leaves_gaps(box):  # copied in the order of the source, which the processor follows
         return None
     found = tile_for(box, means)
     assert found, "granules alone always fit"

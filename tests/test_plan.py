@@ -795,6 +795,30 @@ def test_long_granules_need_no_tile_to_go_past_the_caches(width, past):
     assert (_plan.past_for(box, VBMI_MEANS.for_result(width << 16)) is not None) == past
 
 
+@pytest.mark.parametrize(("width", "followed", "past"), [
+    (128, True, False), (192, True, False), (96, True, True), (128, False, True), (192, False, True),
+])  # fmt: skip
+def test_whole_lines_that_leave_gaps_are_copied_where_streams_are_followed(width, followed, past):
+    """Two offsets in rows of 200 blocks: half of each row in either, to results of their own."""
+    axes = Axis(2, width, 1 << 24), Axis(300, 400 * width, 200 * width), Axis(200, 2 * width, width)
+    box = _plan.Box(_plan.X, _plan.Y, 0, 0, width, axes)
+    means = _plan.Means(*MEANS["avx512vbmi, followed"])._replace(follows=followed).for_result(24 << 20)
+    assert (_plan.past_for(box, means) is not None) == past
+    near = box._replace(axes=(axes[0], axes[1]))  # no loop that steps further than these offsets are apart
+    assert (_plan.past_for(near, means) is None) == (_plan.past_for(near, means._replace(follows=False)) is None)
+
+
+@pytest.mark.parametrize(("width", "rows", "order"), [
+    (192, 170, (1, 0)), (192, 171, (0, 1)), (96, 400, (1, 0)),
+])  # fmt: skip
+def test_long_runs_are_written_as_they_lie_from_4_mib_on(width, rows, order):
+    """Four images into rows of 32 granules each: the short loop is the inner one only where the result is large."""
+    lines, *inner = (Axis(rows, 1 << 20, 128 * width), Axis(32, width, 4 * width), Axis(4, 32 * width, width))
+    segment = _plan.segment_of(_plan.Box(_plan.X, _plan.Y, 0, 0, width, (lines, *inner)))
+    assert segment.rows == (lines,)
+    assert segment.boxes[0].axes == tuple(inner[k] for k in order)
+
+
 def test_runs_with_spare_lanes_stay_in_the_order_of_the_result():
     """Their kernel writes lanes behind a run; other runs are read in the order of the source, so that none is left."""
     box = _plan.Box(_plan.X, _plan.Y, 0, 0, 128, (Axis(100, 128, 1 << 20), Axis(200, 12800, 192)))
