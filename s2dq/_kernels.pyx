@@ -2180,7 +2180,7 @@ def tile_means():
     if KERNELS.tile == NULL:
         return None
     return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0, KERNELS.lines != 0, \
-        KERNELS.steps == NULL, KERNELS.map != NULL, KERNELS.tables != 0, KERNELS.network != NULL and bool(FOLLOWS)
+        KERNELS.steps == NULL, KERNELS.map != NULL, KERNELS.tables != 0, KERNELS.copy_framed != NULL and bool(FOLLOWS)
 
 
 def available_isas():

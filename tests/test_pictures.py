@@ -52,6 +52,29 @@ def test_images_of_padding_alone_are_filled():
     assert [box.source for box in filled.boxes] == [_plan.F]
 
 
+def test_images_without_a_column_are_filled():
+    """Of two columns in blocks of two the first offset has none."""
+    plan = _plan.plan_batch(batch_problem((1, 4, 1, 64), (2, 2), ((0, 0), (1, 2))), tiles=FOLLOWED)
+    filled, framed = plan.segments
+    assert [box.source for box in filled.boxes] == [_plan.F]
+    assert framed.boxes[0].frame == (1, 0, 64, 64)
+
+
+@pytest.mark.parametrize(("batch", "rows", "together"), [(4, 0, 3), (5, 1, 2), (40, 3, 0)])
+def test_pictures_are_run_together_up_to_64_kib(batch, rows, together):
+    """2 KiB each: those of a batch, of two offsets in a row, and of four rows."""
+    plan = _plan.plan_batch(batch_problem((batch, 24, 16, 64), (8, 2), ((4, 4), (0, 0))), tiles=FOLLOWED)
+    for segment in plan.segments:
+        loops = (*segment.rows, *segment.boxes[0].axes)
+        assert [axis.extent for axis in loops[:3]] == [4, 2, batch]
+        assert (len(segment.rows), len(segment.boxes[0].axes)) == (rows, 2 + together)
+
+
+def test_steps_of_a_single_index_do_not_matter():
+    problem = batch_problem((1, 5, 4, 1, 64), (2, 2), ((1, 2), (2, 0)))
+    assert has_frames(problem._replace(steps=(*problem.steps[:3], 7, 1)))
+
+
 @pytest.mark.parametrize(("lo", "extent"), [(0, 1), (0, 7), (1, 5), (3, 3), (4, 2), (2, 9), (3, 0), (6, 6)])
 @pytest.mark.parametrize("block", [1, 2, 3, 4])
 def test_phases_see_what_is_inside(block, lo, extent):

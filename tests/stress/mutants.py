@@ -45,7 +45,7 @@ DRAWN = "recorded_plans.py::test_plans_of_drawn_problems_are_the_recorded_ones"
 TESTS = {
     "s2dq/_layout.py": [DRAWN, "worked_cases", "recorded_plans", "plan", "lookup"],
     "s2dq/_lookup.py": ["lookup", "recorded_plans", "preprocess"],
-    "s2dq/_plan.py": [DRAWN, "recorded_plans", "plan", "worked_cases", "tiles", "preprocess"],
+    "s2dq/_plan.py": [DRAWN, "recorded_plans", "plan", "pictures", "worked_cases", "tiles", "preprocess"],
     "s2dq/_tiles.py": [DRAWN, "recorded_plans", "plan", "worked_cases", "tiles"],
     "s2dq/_validate.py": ["recorded_answers", "worked_cases", "contract", "arrays", "out", "bad_input",
                           "preprocess", "postprocess", "dtypes", "quantized"],
