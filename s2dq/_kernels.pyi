@@ -92,6 +92,14 @@ class Seen:
 # The result, x as it was read, out as it was written, and how.
 _Checked: TypeAlias = tuple[Any, np.ndarray | None, np.ndarray | None, Program | None, bytes, Lookups | None]
 
+@final
+class Exactly:
+    """A float or one of NumPy's numbers, equal to no other number but those of its type and bytes."""
+
+    def __new__(cls, number: float | np.number[Any]) -> Self: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
 @disjoint_base
 class Memo:
     """An operator with a memory: a call like one before goes straight to its program."""
