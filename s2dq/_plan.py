@@ -1356,6 +1356,10 @@ def plan_batch(p: BatchProblem, *, tiles: Means | None = None) -> Plan:
     if 0 in p.dst_shape:
         return Plan((), 0)
     tiles = tiles and tiles.for_lookup("")
+    nbytes = prod(p.dst_shape) * p.itemsize
+    framed = _framed(p, tiles, nbytes) if tiles and tiles.follows else None
+    if framed:
+        return framed
     dst = contiguous_steps(p.dst_shape, p.itemsize)
     space, blocked = (p.steps, dst) if p.to_batch else (dst, p.steps)
     dims = len(p.block)
@@ -1378,10 +1382,7 @@ def plan_batch(p: BatchProblem, *, tiles: Means | None = None) -> Plan:
     for i, extent in enumerate(p.rest):
         atoms[f"r{i}"] = atom(extent, space[1 + dims + i], blocked[1 + dims + i], pads[1 + dims + i])
     offsets = (space_offset, 0) if p.to_batch else (0, space_offset)
-    move = Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets)
-    nbytes = prod(p.dst_shape) * p.itemsize
-    framed = _framed(p, tiles, nbytes) if tiles and tiles.follows else None
-    return framed or direct(move, tiles, nbytes)
+    return direct(Move(X, Y, p.itemsize, atoms, tuple(windows), *offsets), tiles, nbytes)
 
 
 def _framed(p: BatchProblem, tiles: Means, nbytes: int) -> Plan | None:

@@ -4,9 +4,9 @@
  *     cc -O2 -I s2dq/_micro -DTRACED tests/boxes.c -o traced && ./traced 20000 1 all tests/recorded_boxes.txt
  *
  * Checks what the kernels of every instruction set that runs make of moves, of moves with spare lanes, of lookups, and
- * of pictures within frames;
- * traced, whether they load, store and fetch in the recorded order, so that a kernel which moves other boxes than
- * before, or turns its loops otherwise, does so on purpose. `./traced 20000 1 all` prints what to record.
+ * of pictures within frames; traced, whether they load, store and fetch in the recorded order, so that a kernel which
+ * moves other boxes than before, or turns its loops otherwise, does so on purpose. `./traced 20000 1 all` prints what to
+ * record.
  */
 #include "drawn.h"
 #include "traced.h"

@@ -32,8 +32,8 @@ def batch_problem(shape, block, margins, itemsize=1, **others):
 DILATED = ((1, 5, 4, 64), (2, 2), ((1, 2), (2, 0)))  # images of four rows of three granules
 
 
-def has_frames(problem):
-    plan = _plan.plan_batch(problem, tiles=FOLLOWED)
+def has_frames(problem, means=FOLLOWED):
+    plan = _plan.plan_batch(problem, tiles=means)
     return any(box.frame for segment in plan.segments for box in segment.boxes)
 
 
@@ -112,10 +112,8 @@ def test_granules_and_pads_that_the_kernel_knows(others, framed):
 def test_pictures_that_have_frames(shape, block, margins, framed):
     problem = batch_problem(shape, block, margins)
     assert has_frames(problem) == framed
-    assert not any(box.frame for segment in _plan.plan_batch(problem._replace(to_batch=False), tiles=FOLLOWED).segments
-                   for box in segment.boxes)  # fmt: skip
-    elsewhere = _plan.plan_batch(problem, tiles=FOLLOWED._replace(follows=False))
-    assert not any(box.frame for segment in elsewhere.segments for box in segment.boxes)
+    assert not has_frames(problem._replace(to_batch=False))
+    assert not has_frames(problem, FOLLOWED._replace(follows=False))
 
 
 @pytest.fixture
