@@ -78,7 +78,7 @@ _MANY_BOXES, _SCRAP_BYTES = 64, 1 << 12  # the search for a tile costs more than
 _TILED_ROW_BYTES = 1 << 15  # rows of tiles are cut down to this
 _THIN_BYTES, _LINE_BYTES = 32, 1 << 12  # of a block and of a line whose edges would be thin
 _SWEPT_WINDOWS, _SWEPT_STEP = 4, 512  # of a vector, that a loop holds in registers; and what it steps, to be long
-_PATTERN_BYTES = 128  # lines up to this are one pattern
+_PATTERN_BYTES = TILE  # lines up to this are one pattern
 _SHARED_ROW_BYTES, _MOST_ROW_BYTES = 1 << 15, 1 << 18  # what all boxes write before any goes on, and no more than that
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
 _LINE_PARTS = 256  # ... but a line is cut into no more parts than this
@@ -754,9 +754,27 @@ def thin_window(move: Move) -> Window | None:
         sides = ((outer.src, inner.src, outer.dst), (outer.dst, inner.dst, outer.src))
         is_line = any(near == run == other and far == block * near for far, near, other in sides)
         cuts = window.lo % block or window.hi % block or window.outside == "pad"
-        if is_line and cuts and block * run <= _THIN_BYTES and (window.hi - window.lo) * run <= _LINE_BYTES:
+        # With one block, padding has whole planes of its own.
+        if is_line and cuts and (has_thin_blocks(move, window) or is_short(move, window) and outer.extent > 1):
             return window
     return None
+
+
+def has_thin_blocks(move: Move, window: Window) -> bool:
+    block, run = move.atoms[window.digits[1]].extent, run_of(move, window.digits)
+    return block * run <= _THIN_BYTES and (window.hi - window.lo) * run <= _LINE_BYTES
+
+
+def span_of(move: Move, window: Window) -> tuple[int, int]:
+    """What of a line is written, padding with it."""
+    total = prod(move.atoms[digit].extent for digit in window.digits)
+    return (0, total) if window.outside == "pad" else (window.lo, window.hi)
+
+
+def is_short(move: Move, window: Window) -> bool:
+    """Whether a line may be one pattern."""
+    start, stop = span_of(move, window)
+    return (stop - start) * run_of(move, window.digits) <= _PATTERN_BYTES
 
 
 def counted_boxes(move: Move, window: Window) -> Iterator[Box]:
@@ -771,23 +789,24 @@ def counted_boxes(move: Move, window: Window) -> Iterator[Box]:
 
     def pattern(ranges: Ranges, lo: int, hi: int, turns: int = 1) -> Box:
         around = {**ranges, window.digits[0]: (0, 1), window.digits[1]: (0, 1)}
-        box = box_of(move, "copy", around, grow=window.lo <= lo and hi <= window.hi)
+        box = box_of(move, "copy", around)
+        width = box.width if window.lo <= lo and hi <= window.hi else move.width  # fill values have one element each
         entries: list[Entry] = []
         for number in range(lo, hi):
             i, j = divmod(number, block)
             src, dst = (i * outer[k] + j * inner[k] for k in (1, 2))
             seen = window.lo <= number < window.hi
-            entries.append((src, dst, 0, 0) if seen else (None, dst, move.width, 0))
-        width, loops = canonical([*box.axes, Axis(turns, outer.src, outer.dst)], box.width, grow=False)
+            for at in range(0, box.width, width):
+                entries.append((src + at, dst + at, 0, 0) if seen else (None, dst + at, move.width, 0))
+        width, loops = canonical([*box.axes, Axis(turns, outer.src, outer.dst)], width, grow=False)
         return pattern_of(box._replace(width=width, axes=loops, pattern=tuple(entries)))
 
     for what, ranges in parts_of(move._replace(windows=tuple(other for other in move.windows if other is not window))):
         if what != "copy":
             yield box_of(move, what, ranges)
             continue
-        span = (0, total) if pads else (window.lo, window.hi)
-        if (span[1] - span[0]) * run_of(move, window.digits) <= _PATTERN_BYTES:
-            line = pattern(ranges, *span)
+        if is_short(move, window):
+            line = pattern(ranges, *span_of(move, window))
             if fits_tiles(line):
                 yield line
                 continue
@@ -802,23 +821,34 @@ def counted_boxes(move: Move, window: Window) -> Iterator[Box]:
             yield from part(ranges, "copy", window.lo + turns * block, window.hi)
 
 
-def shared_rows(move: Move, nbytes: int) -> tuple[tuple[Axis, ...], Move, int]:
-    """Rows of a few planes, the move of one of them, and how many bytes that writes."""
+def shared_rows(move: Move, nbytes: int) -> Iterator[tuple[tuple[Axis, ...], Move, int]]:
+    """Rows of a few planes, the move of one of them, and how many bytes that writes; then what planes are left over."""
     digits = {digit for window in move.windows for digit in window.digits}
     free = [name for name, atom in move.atoms.items() if name not in digits and atom.extent > 1]
     planes = [name for name in free if min(abs(move.atoms[name].src), abs(move.atoms[name].dst)) >= LINE]
-    rows = []
+    rows: list[Axis] = []
     atoms = dict(move.atoms)
+    parts = []
     for name in sorted(planes, key=lambda name: -abs(atoms[name].dst)):
         atom = atoms[name]
         nbytes //= atom.extent
-        high = largest_part(atom.extent, _SHARED_ROW_BYTES // max(1, nbytes))
-        rows.append(Axis(atom.extent // high, high * atom.src, high * atom.dst))
+        most = max(1, min(atom.extent, _SHARED_ROW_BYTES // max(1, nbytes)))
+        high = -(-atom.extent // -(-atom.extent // most))  # in rows as large as one another, but for the last
+        count, left = divmod(atom.extent, high)
+        outer = Axis(count, high * atom.src, high * atom.dst)
+        if left:
+            few = move._replace(
+                atoms=atoms | {name: atom._replace(extent=left)},
+                src_offset=move.src_offset + count * outer.src, dst_offset=move.dst_offset + count * outer.dst,
+            )  # fmt: skip
+            parts.append((list(rows), few, left * nbytes))
+        rows.append(outer)
         atoms[name] = atom._replace(extent=high)
         nbytes *= high
         if high > 1:
             break
-    return tuple(axis for axis in rows if axis.extent > 1), move._replace(atoms=atoms), nbytes
+    for outers, inner, size in ((rows, move._replace(atoms=atoms), nbytes), *parts):
+        yield tuple(axis for axis in outers if axis.extent > 1), inner, size
 
 
 def counted_plan(move: Move, window: Window, tiles: Means, nbytes: int) -> Plan | None:
@@ -826,11 +856,16 @@ def counted_plan(move: Move, window: Window, tiles: Means, nbytes: int) -> Plan 
     boxes = list(counted_boxes(move, window))
     if any(len(box.pattern) > 1 and not fits_tiles(box) for box in boxes):
         return None
-    rows, inner, size = shared_rows(move, nbytes)
+    if not has_thin_blocks(move, window) and any(box.source != F and len(box.pattern) == 1 for box in boxes):
+        return None
+    (rows, _, size), *_ = parts = list(shared_rows(move, nbytes))
     if len(boxes) == 1 or not rows or size > _MOST_ROW_BYTES:
         return Plan(tuple(moved(boxes, tiles, nbytes)), 0)
-    parts = moved(list(counted_boxes(inner, window)), tiles, 0)
-    return Plan((Segment(rows, tuple(without_rows(parts))),), 0)
+    segments = []
+    for rows, inner, _ in parts:
+        few = moved(list(counted_boxes(inner, window)), tiles, 0)
+        segments.append(Segment(rows, tuple(without_rows(few))))
+    return Plan(tuple(segments), 0)
 
 
 # ------------------------------------------------------------------------------------------------ channels

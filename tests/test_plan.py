@@ -247,11 +247,16 @@ def test_plan_on_one_line(problem, text):
             "[] {X-3->Y+0 (1x16B>1x32B)}",
         ),
         (
-            # Lines of 130 elements, two planes a row: padding at both ends, blocks counted from the first element on,
-            # and what is left over at the end of a line.
+            # So are lines of 132 with their padding.
             depth_problem((3, 8, 64, 130), (1, 4), "NCHW", "NCHW", margins=((0, 0), (1, 1))),
-            "[3:66560>67584 4:16640>4224] {F+1->Y+0 (1x16B>16x16B) 8:0>528 ; F+1->Y+50720 (1x16B>16x16B) 8:0>528 ; "
-            "X-1->Y+0 (2x64B>4x32B) 128:130>33 ; X+128->Y+16928 (8x16B>16x16B) 16:1040>264}",
+            "[3:66560>67584 512:130>33] {X-1->Y+0 (5x32B>4x64B)}",
+        ),
+        (
+            # Lines of 258 elements: padding at both ends, blocks counted from the first element on, and what is left
+            # over at the end of a line.
+            depth_problem((3, 8, 64, 258), (1, 4), "NCHW", "NCHW", margins=((0, 0), (1, 1))),
+            "[3:132096>133120 8:16512>4160] {F+1->Y+0 (1x16B>16x16B) 4:0>1040 ; F+1->Y+99904 (1x16B>16x16B) 4:0>1040 ; "
+            "X-1->Y+0 (4x64B>4x64B) 64:258>65 ; X+256->Y+33344 (8x16B>16x16B) 8:2064>520}",
         ),
     ],
 )  # fmt: skip
@@ -268,6 +273,32 @@ def test_planes_of_a_quarter_of_a_mebibyte_are_rows_with_their_padding():
         assert str(_plan.plan_depth(problem, tiles=VBMI)).startswith(rows)
 
 
+@pytest.mark.parametrize("nbytes", [1, 97, 500, 20000])
+@pytest.mark.parametrize("planes", [1, 2, 3, 66, 67, 71, 349, 698, 997])
+def test_rows_of_planes_are_of_one_size_but_for_the_last(planes, nbytes):
+    """Whatever number of planes there is, every plane is in one row; rows are as large as fits, or nearly so."""
+    atoms = {"n": (planes, 1000, 2000), "x": (5, 2, 2), "o": (2, 1, 1000)}
+    atoms = {name: _plan.Atom(*atom) for name, atom in atoms.items()}
+    move = _plan.Move(_plan.X, _plan.Y, 1, atoms, (_plan.Window(("x", "o"), 1, 9, "pad"),), -1, 7)
+    found = []
+    parts = list(_plan.shared_rows(move, planes * nbytes))
+    for rows, inner, size in parts:
+        [count] = [axis.extent for axis in rows] or [1]
+        few = inner.atoms["n"].extent
+        assert size == few * nbytes <= max(nbytes, 1 << 15)
+        for k in range(count * few):
+            row, plane = divmod(k, few)
+            place = [row * axis.dst for axis in rows]
+            found.append(inner.dst_offset + sum(place) + 2000 * plane)
+            assert found[-1] - 7 == 2 * (inner.src_offset + 1 + sum(row * axis.src for axis in rows) + 1000 * plane)
+    assert found == [7 + 2000 * plane for plane in range(planes)]
+    assert len(parts) <= 2
+    most = max(1, min(planes, (1 << 15) // nbytes))
+    assert parts[0][1].atoms["n"].extent > most // 2
+    if len(parts) == 2:
+        assert parts[1][1].atoms["n"].extent < parts[0][1].atoms["n"].extent
+
+
 @pytest.mark.parametrize("block", [16, 17, 24, 32])
 def test_cut_blocks_of_more_elements_than_a_tile_has_pieces(block):
     """A line of more than 16 is not counted from its start: the move comes before what is padded."""
@@ -282,16 +313,17 @@ def test_cut_blocks_of_more_elements_than_a_tile_has_pieces(block):
 @pytest.mark.parametrize(
     ("shape", "block", "margins", "start"),
     [
-        ((1, 1, 126, 1), 2, [1, 1], "[] {X-1->Y+0 (2x64B>2x64B)}"),  # 128 bytes with their padding, one pattern
-        ((1, 1, 127, 1), 3, [1, 1], "[] {F+1->Y+0 "),  # 129: counted from the first element on
+        ((1, 1, 254, 1), 2, [1, 1], "[] {X-1->Y+0 (4x64B>4x64B)}"),  # 256 bytes with their padding, one pattern
+        ((1, 1, 255, 1), 2, [1, 2], "[] {F+1->Y+0 "),  # 258: counted from the first element on
+        ((1, 1, 5, 20), 2, [1, 2], "[] {X-20->Y+0 (2x64B>3x64B)}"),  # of pixels, and of blocks of more than 32 bytes
         ((1, 3, 4096, 1), 2, [1, 1], "[] {F+1->Y+0 "),
         ((1, 3, 4097, 1), 2, [1, 2], "[] {X+"),  # cut where the padding ends
-        ((1, 3, 78, 2), 16, [1, 1], "[] {F+1->Y+0 "),  # a block of 32 bytes
-        ((1, 3, 64, 3), 11, [1, 1], "[] {X+"),
+        ((1, 3, 142, 2), 16, [1, 1], "[] {F+1->Y+0 "),  # a block of 32 bytes
+        ((1, 3, 86, 3), 11, [1, 1], "[] {X+"),
         ((1, 4, 94, 1), 24, [0, 2], "[] {F+1->Y+355 "),  # whole blocks, more streams than a tile has pieces
     ],
 )
-def test_lines_are_one_pattern_up_to_128_bytes_and_counted_up_to_4096(shape, block, margins, start):
+def test_lines_are_one_pattern_up_to_256_bytes_and_counted_up_to_4096(shape, block, margins, start):
     arguments = {"block_shape": [1, block], "paddings": [[0, 0], margins]}
     problem = problem_of("space_to_batch_nd", np.zeros(shape, np.uint8), arguments)
     assert str(_plan.plan_batch(problem, tiles=VBMI)).startswith(start)
@@ -351,7 +383,7 @@ def bytes_moved(box):
 
 @pytest.mark.parametrize("outside", ["skip", "pad"])
 @pytest.mark.parametrize("channels", [1, 2])
-@pytest.mark.parametrize("most", [0, 128])
+@pytest.mark.parametrize("most", [0, 256])
 def test_counted_boxes_move_each_element_once(monkeypatch, most, channels, outside):
     """Every window of lines of two blocks and more, of two bytes a place, as one pattern and in blocks."""
     monkeypatch.setattr(_plan, "_PATTERN_BYTES", most)
