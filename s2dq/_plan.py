@@ -754,8 +754,9 @@ def thin_window(move: Move) -> Window | None:
         sides = ((outer.src, inner.src, outer.dst), (outer.dst, inner.dst, outer.src))
         is_line = any(near == run == other and far == block * near for far, near, other in sides)
         cuts = window.lo % block or window.hi % block or window.outside == "pad"
-        # With one block, padding has whole planes of its own.
-        if is_line and cuts and (has_thin_blocks(move, window) or is_short(move, window) and outer.extent > 1):
+        # With one block, padding has whole planes of its own; and where it is most of a line, long runs.
+        mixed = window.outside != "pad" or (outer.extent > 1 and 2 * (window.hi - window.lo) >= outer.extent * block)
+        if is_line and cuts and (has_thin_blocks(move, window) or (mixed and is_short(move, window))):
             return window
     return None
 

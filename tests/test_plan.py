@@ -316,6 +316,9 @@ def test_cut_blocks_of_more_elements_than_a_tile_has_pieces(block):
         ((1, 1, 254, 1), 2, [1, 1], "[] {X-1->Y+0 (4x64B>4x64B)}"),  # 256 bytes with their padding, one pattern
         ((1, 1, 255, 1), 2, [1, 2], "[] {F+1->Y+0 "),  # 258: counted from the first element on
         ((1, 1, 5, 20), 2, [1, 2], "[] {X-20->Y+0 (2x64B>3x64B)}"),  # of pixels, and of blocks of more than 32 bytes
+        ((1, 1, 1, 20), 2, [1, 0], "[] {X+0->Y+20 "),  # but for a single block,
+        ((1, 1, 4, 20), 2, [2, 2], "[] {X-40->Y+0 "),
+        ((1, 1, 4, 20), 2, [2, 4], "[] {X+0->Y+20 "),  # and where padding is more than half
         ((1, 3, 4096, 1), 2, [1, 1], "[] {F+1->Y+0 "),
         ((1, 3, 4097, 1), 2, [1, 2], "[] {X+"),  # cut where the padding ends
         ((1, 3, 142, 2), 16, [1, 1], "[] {F+1->Y+0 "),  # a block of 32 bytes
