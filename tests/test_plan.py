@@ -332,6 +332,21 @@ def test_lines_are_one_pattern_up_to_256_bytes_and_counted_up_to_4096(shape, blo
     assert str(_plan.plan_batch(problem, tiles=VBMI)).startswith(start)
 
 
+@pytest.mark.parametrize(
+    ("shape", "crops", "segments"),
+    [
+        ((2, 2, 132, 1), [5, 3], "[] {X+0->Y-5 (4x64B>4x64B) 2:132>256}"),  # 256 of 264 bytes
+        ((2, 2, 132, 1), [5, 2], "[] {X+0->Y-5 (4x64B>4x64B) 2:132>257} | [] {X+394->Y+256 (2x16B>2x16B)}"),
+        ((2, 1, 8, 20), [9, 1], "[] {X+0->Y-180 (2x64B>2x64B)}"),  # however little is left
+        ((2, 1, 8, 20), [1, 2], "[] {X+160->Y+0 (1x32B>1x32B)} | [] {X+20->Y+20 (4x64B>4x64B)}"),
+    ],
+)
+def test_what_is_left_of_a_line_is_one_pattern_up_to_256_bytes(shape, crops, segments):
+    arguments = {"block_shape": [1, 2], "crops": [[0, 0], crops]}
+    problem = problem_of("batch_to_space_nd", np.zeros(shape, np.uint8), arguments)
+    assert str(_plan.plan_batch(problem, tiles=VBMI)) == segments
+
+
 @pytest.mark.parametrize("mode", ["CRD", "DCR", "focus"])
 @pytest.mark.parametrize("isa", ["avx2", "avx512vbmi"])
 @pytest.mark.parametrize("lanes", [16, 32])
