@@ -586,6 +586,21 @@ def largest_part(extent: int, most: int) -> int:
     return next(part for part in range(max(1, min(extent, most)), 0, -1) if extent % part == 0)
 
 
+def even_parts(extent: int, most: int) -> Iterator[tuple[int, int, int]]:
+    """Cut an axis into parts of at most `most` indices: ``(start, count, size)`` of those that are of one size.
+
+    They all are where a divisor is more than half of what fits. Else, as for twice a prime, the last part is smaller.
+    """
+    most = max(1, min(extent, most))
+    size = largest_part(extent, most)
+    if 2 * size <= most:
+        size = -(-extent // -(-extent // most))
+    count, left = divmod(extent, size)
+    yield 0, count, size
+    if left:
+        yield count * size, 1, left
+
+
 def widened(box: Box) -> Box:
     """The box with a granule of pages where runs are too long for one granule: no tile copies those as fast."""
     if not box.axes or len(box.pattern) > 1:
@@ -833,17 +848,14 @@ def shared_rows(move: Move, nbytes: int) -> Iterator[tuple[tuple[Axis, ...], Mov
     for name in sorted(planes, key=lambda name: -abs(atoms[name].dst)):
         atom = atoms[name]
         nbytes //= atom.extent
-        most = max(1, min(atom.extent, _SHARED_ROW_BYTES // max(1, nbytes)))
-        high = -(-atom.extent // -(-atom.extent // most))  # in rows as large as one another, but for the last
-        count, left = divmod(atom.extent, high)
-        outer = Axis(count, high * atom.src, high * atom.dst)
-        if left:
+        (_, count, high), *rest = even_parts(atom.extent, _SHARED_ROW_BYTES // max(1, nbytes))
+        for start, _, left in rest:
             few = move._replace(
                 atoms=atoms | {name: atom._replace(extent=left)},
-                src_offset=move.src_offset + count * outer.src, dst_offset=move.dst_offset + count * outer.dst,
+                src_offset=move.src_offset + start * atom.src, dst_offset=move.dst_offset + start * atom.dst,
             )  # fmt: skip
             parts.append((list(rows), few, left * nbytes))
-        rows.append(outer)
+        rows.append(Axis(count, high * atom.src, high * atom.dst))
         atoms[name] = atom._replace(extent=high)
         nbytes *= high
         if high > 1:
@@ -857,6 +869,7 @@ def counted_plan(move: Move, window: Window, tiles: Means, nbytes: int) -> Plan 
     boxes = list(counted_boxes(move, window))
     if any(len(box.pattern) > 1 and not fits_tiles(box) for box in boxes):
         return None
+    # Blocks that are not thin are counted for the sake of whole lines alone.
     if not has_thin_blocks(move, window) and any(box.source != F and len(box.pattern) == 1 for box in boxes):
         return None
     (rows, _, size), *_ = parts = list(shared_rows(move, nbytes))
@@ -1164,18 +1177,19 @@ def _depth_chain(p: DepthProblem, tiles: Means | None) -> Plan:
         for start, count, size in ((wide.start, whole, most), (wide.start + whole * most, 1, rest)):
             if not size or not count:
                 continue
-            high = largest_part(tall.stop - tall.start, _JOINED_BYTES // (deep * size * p.itemsize))
-            rows = (
-                Axis(p.batch, src["n"], dst["n"]),
-                Axis((tall.stop - tall.start) // high, src_h * high, dst_h * high),
-                Axis(count, size * src_w, size * dst_w),
-            )
-            src_offset = tall.start * src_h + start * src_w
-            dst_offset = tall.start * dst_h + start * dst_w
-            gather, scatter = _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset)
-            boxes = tuple(in_parts([*_chained_boxes(gather, tiles), *_chained_boxes(scatter, tiles)]))
-            segments.append(Segment(tuple(axis for axis in rows if axis.extent != 1), boxes))
-            sizes.append(deep * high * size * p.itemsize)
+            joined = _JOINED_BYTES // (deep * size * p.itemsize)
+            for above, times, high in even_parts(tall.stop - tall.start, joined):
+                rows = (
+                    Axis(p.batch, src["n"], dst["n"]),
+                    Axis(times, src_h * high, dst_h * high),
+                    Axis(count, size * src_w, size * dst_w),
+                )
+                src_offset = (tall.start + above) * src_h + start * src_w
+                dst_offset = (tall.start + above) * dst_h + start * dst_w
+                gather, scatter = _chained_moves(p, regions, high, size, src, dst, src_offset, dst_offset)
+                boxes = tuple(in_parts([*_chained_boxes(gather, tiles), *_chained_boxes(scatter, tiles)]))
+                segments.append(Segment(tuple(axis for axis in rows if axis.extent != 1), boxes))
+                sizes.append(deep * high * size * p.itemsize)
     return Plan(tuple(segments), max(sizes))
 
 

@@ -273,6 +273,28 @@ def test_planes_of_a_quarter_of_a_mebibyte_are_rows_with_their_padding():
         assert str(_plan.plan_depth(problem, tiles=VBMI)).startswith(rows)
 
 
+def test_even_parts_are_all_of_an_axis_in_more_than_half_of_what_fits():
+    for extent, most in product(range(1, 120), range(40)):
+        parts = list(_plan.even_parts(extent, most))
+        fits = max(1, min(extent, most))
+        covered = [range(start, start + count * size) for start, count, size in parts]
+        assert [index for part in covered for index in part] == [*range(extent)]
+        assert fits / 2 < parts[0][2] <= fits
+        if len(parts) > 1:
+            [_, (_, count, size)] = parts
+            assert count == 1 and size < parts[0][2]
+            assert not any(extent % part == 0 for part in range(fits // 2 + 1, fits + 1))
+
+
+@pytest.mark.parametrize(("high", "starts"), [(113, ["[18:768>3072] {", "[] {X+13824->"]), (112, ["[28:512>2048] {"])])
+def test_scratch_rows_of_a_prime_number_of_blocks_are_joined(high, starts):
+    """Six of four blocks of 612 channels are what fits: 18 times and what is left over; or 28 times four."""
+    x = np.empty((1, 20, high, 4, 32), np.uint8)
+    problem = problem_of("depth_to_space", x, {"block_size": 2, "data_format": "NCHW_VECT_C", "channels": 612})
+    segments = [str(segment) for segment in _plan.plan_depth(problem, tiles=VBMI).segments]
+    assert len(segments) == len(starts) and all(map(str.startswith, segments, starts))
+
+
 @pytest.mark.parametrize("nbytes", [1, 97, 500, 20000])
 @pytest.mark.parametrize("planes", [1, 2, 3, 66, 67, 71, 349, 698, 997])
 def test_rows_of_planes_are_of_one_size_but_for_the_last(planes, nbytes):
