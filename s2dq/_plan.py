@@ -777,6 +777,7 @@ def thin_window(move: Move) -> Window | None:
 
 
 def has_thin_blocks(move: Move, window: Window) -> bool:
+    """Whether edges of lines would be boxes of a few bytes each, in lines too short to make up for them."""
     block, run = move.atoms[window.digits[1]].extent, run_of(move, window.digits)
     return block * run <= _THIN_BYTES and (window.hi - window.lo) * run <= _LINE_BYTES
 
