@@ -82,6 +82,7 @@ _PATTERN_BYTES = TILE  # lines up to this are one pattern
 _SHARED_ROW_BYTES, _MOST_ROW_BYTES = 1 << 15, 1 << 18  # what all boxes write before any goes on, and no more than that
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
 _LINE_PARTS = 256  # ... but a line is cut into no more parts than this
+_MAPPED = (1, 2, 3, 4, 6, 8, 12, 16)  # channels whose lines repeat after few vectors, and streams that are split
 _PLANE_RUN = 256  # pixels of rows, from which planes are converted one by one
 _BOX_BYTES = 1 << 22  # about what a box of so long a row moves, for there it is looked at between boxes
 
@@ -941,7 +942,7 @@ def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
         problem = problem._replace(lookup="table")
     if problem.staged:
         return _depth_converted(problem, tiles)
-    if tiles and tiles.maps and _splits_planes(problem):
+    if tiles and tiles.maps and (_splits_planes(problem) or _keeps_order(problem)):
         return _depth_mapped(problem)
     move = _depth_move(problem)
     # A move has a box for each turn of the block's offsets, the spare lanes of the turn with it: bytes apart in a word.
@@ -1205,20 +1206,30 @@ def _chained_boxes(move: Move, tiles: Means | None) -> Iterator[Box]:
 
 
 def _splits_planes(p: DepthProblem) -> bool:
-    """Whether frames of interleaved channels become planes of deep ones."""
-    interleaved = p.source.axes == ("n", "h", "w", "c") and p.target.axes == ("n", "c", "h", "w")
-    return p.to_depth and p.lookup in ("flip", "line") and interleaved and p.channels * p.block[1] > 1
+    """Whether frames of interleaved channels, or planes whose lines are split, become planes of deep channels."""
+    if not p.to_depth or p.lookup not in ("flip", "line") or p.target.axes != ("n", "c", "h", "w"):
+        return False
+    if p.source.axes == ("n", "h", "w", "c"):
+        return p.channels * p.block[1] > 1
+    return p.source.axes == p.target.axes and p.block[1] > 1 and p.block[1] in _MAPPED and p.steps[3] == 1
+
+
+def _keeps_order(p: DepthProblem) -> bool:
+    """Whether pixels with interleaved channels stay as they are, and kernels map as many of these side by side."""
+    ordered = p.source.axes == p.target.axes == ("n", "h", "w", "c") and prod(p.block) == 1 and not p.reverse
+    few = p.tables == 1 or p.channels in _MAPPED
+    return ordered and p.steps[2:] == (p.channels, 1) and few and p.lookup in ("flip", "line")
 
 
 def _depth_mapped(p: DepthProblem) -> Plan:
-    """Frames to planes, for kernels that see streams in single bytes: tiles would have too little of each plane."""
+    """Frames to planes, for kernels that see streams in single bytes, of which tiles would have too little of each; or
+    frames as they are, of which tiles would write a part of a line and come back for the others."""
     segments = []
     move = _depth_move(p._replace(lookup="table"))
     assert move, "without words there is always one"
     for box in boxes_of(move):
         # Padding: fill values channel by channel, for there each is one byte, repeated.
-        parts = [box._replace(lookup=p.lookup)] if box.lookup else by_table(box)
-        segments += [segment_of(part) for part in parts]
+        segments += [segment_of(part) for part in by_table(box._replace(lookup=box.lookup and p.lookup))]
     return Plan(tuple(segments), 0)
 
 

@@ -101,6 +101,44 @@ def test_results_begin_anywhere(rng, settings, data_format, block_size, width):
         assert (memory[:start] == 77).all() and (memory[start + expected.nbytes :] == 77).all()
 
 
+# Settings whose lines rise from something, saturate at the end, begin late, or are shifted; and their kind of lookup.
+LINES = {
+    "flip": {"scale": 1 / 255, "zero_point": -128},
+    "rises": {"scale": 0.02, "mean": 0.45, "std": 0.225},
+    "saturates": {"scale": 0.02, "zero_point": 60, "mean": 0.45, "std": 0.225},
+    "begins late": {"scale": 0.005, "zero_point": -128, "mean": 0.2},
+    "shifted": {"scale": 0.002},
+    "begins late, shifted": {"scale": 0.001, "zero_point": -128, "mean": 0.3},
+}
+
+
+def kind_of(lookup):
+    lines = lookup.lines.tolist()
+    if lookup.kind == "flip":
+        return "flip"
+    assert lookup.kind == "line", "found for all of these"
+    ends = any((65280 * slope >> 16) + more > 65535 for slope, more, _, _ in lines)
+    late, shifted = any(line[2] for line in lines), any(line[3] for line in lines)
+    names = {(0, 0): "saturates" if ends else "rises", (1, 0): "begins late", (0, 1): "shifted"}
+    return names.get((late, shifted), "begins late, shifted")
+
+
+@pytest.mark.parametrize("kind", LINES)
+@pytest.mark.parametrize("own_tables", [False, True])
+def test_pixels_that_stay_as_they_are(rng, kind, own_tables):
+    """Any number of channels, in rows of any length, dense or not."""
+    for channels, (width, cut) in product(range(1, 19), ((1, 0), (5, 1), (17, 0), (24, 1), (33, 0), (70, 1))):
+        settings = {"data_format": "NHWC", **LINES[kind]}
+        if own_tables and kind != "flip":
+            settings["mean"] = [settings.get("mean", 0.0) + 0.001 * c for c in range(channels)]
+        pre = s2dq.Preprocessor(**settings)
+        if channels == 1:
+            assert kind_of(pre._lookup) == kind, settings
+        frames = rng.integers(0, 256, (2, 3, width + 2 * cut, channels), np.uint8)[:, :, cut : width + cut]
+        np.testing.assert_array_equal(pre(frames), reference.preprocess(frames, **settings), strict=True,
+                                      err_msg=f"{settings} {frames.shape}")
+
+
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCHW_VECT_C"])
 def test_large_frame_and_threads(rng, data_format):
     frame = rng.integers(0, 256, (2, 1080, 1920, 3)).astype(np.uint8)

@@ -217,6 +217,12 @@ typedef struct {
     int64_t slope, more, less, shift;
 } s2dq_line;
 
+/* Whether words of any byte saturate. */
+static inline bool s2dq_line_ends(const s2dq_line *line)
+{
+    return (255 * 256 * line->slope >> 16) + line->more > 65535;
+}
+
 /* The lines of every byte of the outputs, all of one shift: those of even places, then those of odd ones; and where
  * there is one input, those of its bytes. */
 enum { S2DQ_WORDS = S2DQ_REGISTER_BYTES / 2, S2DQ_INPUT_LINES = S2DQ_REGISTERS, S2DQ_LINE_SETS };
@@ -246,7 +252,7 @@ static inline void s2dq_put_line(s2dq_lines *lines, int k, int i, const s2dq_lin
     lines->less[k][i & 1][i / 2] = (uint16_t)line->less;
     lines->shift = line->shift;
     lines->falls |= line->less != 0;
-    lines->ends |= (255 * 256 * line->slope >> 16) + line->more > 65535;
+    lines->ends |= s2dq_line_ends(line);
 }
 
 /* OUT: what becomes of the bytes of a tile: fill values where it says so, elsewhere its bytes, through the lines of
