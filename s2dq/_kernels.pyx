@@ -100,7 +100,7 @@ cdef extern from "_micro/tile.h" nogil:
         S2DQ_TILE_LOOPS
         S2DQ_NET_PIECES
     ctypedef struct s2dq_steps:
-        pass
+        int trios
     ctypedef struct s2dq_tile:
         int64_t inputs, loads, outputs, stores, fills, far, asks, mapped, past
         int64_t src[S2DQ_PIECES]
@@ -599,7 +599,8 @@ cdef class Program:
                 elif box.tile:
                     box.tile.far = self.nbytes >= FAR and worth_fetching(box.tile)
                     box.tile.asks = not followed
-                    if followed and reads_in_order(segment, box):
+                    # Steps fetch a whole sweep at once, which is in the way of a processor that follows streams.
+                    if (followed and reads_in_order(segment, box)) or (FOLLOWS and KERNELS.steps != NULL):
                         box.tile.far = False
 
     cdef int64_t _frames(self, const Box *box) noexcept:
@@ -707,7 +708,8 @@ cdef class Program:
 
     def chosen(self):
         """What the plan leaves open, for tests: the reach in X, whether lines go past the caches, and for each box what
-        it reads, whether that or the result is fetched, which kernels there are, and how a tile's stores were joined.
+        it reads, whether that or the result is fetched, which kernels there are, how a tile's stores were joined, and in
+        how many trios its steps are.
         """
         cdef Box *box
         cdef int k
@@ -720,7 +722,7 @@ cdef class Program:
             elif box.tile:
                 boxes.append((box.low, box.high, box.tile.far, box.tile.asks, box.tile.past, box.tile.stores,
                               box.tile.fills, box.tile.mapped, box.streamer != NULL, box.aligner != NULL,
-                              box.tile.steps != NULL))
+                              box.tile.steps.trios if box.tile.steps != NULL else -1))
         return self.low, self.high, self.past, boxes
 
     def tasks(self, int team):

@@ -195,6 +195,21 @@ def test_parts_of_a_conversion_are_whole_lines(nbytes, width, team, part):
     assert _kernels.conversion_part(nbytes, width, team) == part and part % 64 == 0
 
 
+@pytest.mark.parametrize("mode, trios", [
+    ("DCR", 2),  # the first word is of the first row, the last one of the second, the other one half and half
+    ("focus", 0),  # all of them are of both rows
+])  # fmt: skip
+def test_words_of_two_rows_are_made_together(mode, trios):
+    x = np.zeros((1, 32, 64, 3), np.uint8)
+    arguments = {"block_size": 2, "data_format": "NHWC", "mode": mode, "out_format": "NCHW_VECT_C"}
+    program = program_of(plan_of(problem_of("space_to_depth", x, arguments), MEANS[_kernels.isa()]))
+    found = {box[-1] for box in program.chosen()[3] if len(box) > 7}  # of tiles
+    if _kernels.isa() == "avx2":
+        assert found == {trios}
+    else:
+        assert found <= {-1}, "steps are of this instruction set alone"
+
+
 @pytest.mark.parametrize("operator, shape, arguments", [
     ("space_to_depth", (4, 1200, 1600, 3), {"block_size": 2}),
     ("space_to_depth", (1, 1, 4096, 8192), {"block_size": (1, 2), "data_format": "NCHW"}),

@@ -12,7 +12,7 @@
 
 #include "dispatch.h"
 
-enum { ARENA = 1 << 18, NEARLY = 400, APART = 600, BARE = 200, ROWS = 400, STILL = 200, POISON = 0xA5 };
+enum { ARENA = 1 << 18, NEARLY = 400, APART = 600, BARE = 200, ROWS = 400, STILL = 200, WORDS = 400, POISON = 0xA5 };
 enum { NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
 enum kind { LOOPS, EDGE, SWEEPS, NETWORK, KINDS };
 
@@ -28,7 +28,7 @@ static uint8_t tables[256][256];
 static s2dq_axis loops[S2DQ_TILE_LOOPS];
 static int64_t group; /* indices in a turn of a sweep */
 static s2dq_carry carry;
-static long aligned, in_rows, sames, paired, joined, swept, in_lines;
+static long aligned, in_rows, sames, paired, joined, swept, in_lines, trios;
 static uint64_t digest;
 
 /* ------------------------------------------------------------------------------------------ the plain executor */
@@ -484,6 +484,61 @@ static void draw_still(void)
 
 /* Tiles that make whole lines of a few runs, all of the same indices: those of a sweep take some of the first and the
  * last turn alone. The loop outside is of sweeps, most of which go on in the result where the one before has ended. */
+/* Words of three kinds: of a run of the source, of another one, and of both, six bytes of either for each of them. In
+ * half of the tiles all words of a kind are alike, and half go on in the source and in the result where they ended. Some
+ * are not quite so, and some have a value to fill with. */
+static void draw_words(void)
+{
+    enum { WORD = 4, BLOCK = 6, BLOCKS = S2DQ_REGISTER_BYTES / WORD, PIECE = 32 };
+    uint8_t from[3][WORD];
+    const int alike = one_in(2), on = one_in(2), runs_apart = !one_in(6);
+    memset(&tile, 0, sizeof tile);
+    tile.inputs = tile.outputs = 3;
+    tile.loads = 2;
+    tile.stores = 1 << (one_in(3) ? between(1, 2) : 0);
+    tile.far = one_in(2);
+    tile.asks = !one_in(4);
+    tile.mapped = kernels.lines && one_in(2);
+    const int64_t other = runs_apart ? 3 * PIECE + between(0, 300) : between(-20, 20);
+    for (int k = 0; k < 6; k++) {
+        tile.src[k] = k % 3 * PIECE + k / 3 * other - 50;
+        tile.src_mask[k] = ~0ULL >> (64 - PIECE);
+    }
+    draw_lines(0);
+    draw_fill();
+    for (int kind = 0; kind < 3; kind++) {
+        for (int lane = 0; lane < S2DQ_REGISTER_BYTES; lane++) {
+            const int i = lane % WORD, second = kind == 2 || (kind == 1 && i >= WORD / 2);
+            if (lane < WORD || !alike) from[kind][i] = (uint8_t)(second * 3 * PIECE + between(0, BLOCK - 1));
+            const int place = from[kind][i] + lane / WORD * BLOCK;
+            tile.upper[kind] |= (uint64_t)(place >= 2 * S2DQ_REGISTER_BYTES) << lane;
+            if (place < 2 * S2DQ_REGISTER_BYTES) tile.low[kind][lane] = (uint8_t)place;
+            else tile.high[kind][lane] = (uint8_t)(place - 2 * S2DQ_REGISTER_BYTES);
+            tile.fill[kind][lane] = -1;
+            tile.tab[kind][lane] = (uint8_t)(alike ? kind * WORD + i : draw());
+        }
+    }
+    if (one_in(8)) tile.fill[between(0, 2)][between(0, S2DQ_REGISTER_BYTES - 1)] = 0, tile.fills = 1;
+    loops[2] = (s2dq_axis){.extent = between(1, 30), .src = on ? BLOCKS * BLOCK : between(-150, 150),
+                           .dst = S2DQ_REGISTER_BYTES + (on ? 0 : between(0, 9))};
+    if (one_in(3)) loops[2].dst_back = loops[2].dst / 2, loops[2].src_back = loops[2].src / 2;
+    int64_t span = loops[2].extent * loops[2].dst;
+    for (int k = 1; k >= 0; k--) {
+        loops[k] = (s2dq_axis){.extent = between(1, 4), .src = between(-500, 500), .dst = span + between(0, 9)};
+        span = loops[k].extent * loops[k].dst;
+    }
+    if (kernels.steps) store_alike();
+    for (int piece = 0; piece < 3 * tile.stores; piece++) {
+        const int64_t width = S2DQ_REGISTER_BYTES / tile.stores;
+        tile.dst[piece] = piece / tile.stores * (span + 40) + piece % tile.stores * width;
+        tile.dst_mask[piece] = ~0ULL >> (64 - width);
+    }
+    count_runs();
+    make_tile(one_in(2));
+    make_steps();
+    if (kernels.steps) trios += steps.trios != 0;
+}
+
 static void draw_sweeps(void)
 {
     static const int widths[] = {1, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
@@ -831,14 +886,15 @@ int main(int argc, char **argv)
         return 2;
     }
     sow(seed);
-    for (long k = 0; k < rounds + NEARLY + APART + BARE + ROWS + STILL; k++) {
-        const long more = k - rounds - NEARLY, bare = more - APART, rows = bare - BARE, still = rows - ROWS;
+    for (long k = 0; k < rounds + NEARLY + APART + BARE + ROWS + STILL + WORDS; k++) {
+        const long more = k - rounds - NEARLY, bare = more - APART, rows = bare - BARE, still = rows - ROWS, words = still - STILL;
         if (more == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_FREE); /* which make whole lines past the caches alone */
         if (rows == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_WHOLE); /* which make them otherwise */
         const int astray = more >= 0 && bare < 0 && kernels.network && more % 2;
         const int edge = bare >= 0 && rows < 0 && bare % 2;
         const enum kind kind = k < rounds ? draw_kind() : astray ? NETWORK : edge ? EDGE : LOOPS;
         if (astray) draw_astray();
+        else if (words >= 0) draw_words();
         else if (still >= 0) draw_still();
         else if (rows >= 0) draw_rows();
         else if (bare >= 0) draw_bare();
@@ -858,9 +914,11 @@ int main(int argc, char **argv)
     }
     fprintf(stderr,
             "tiles: on %s %ld tiles, %ld of them in whole lines, %ld looked up in pairs, %ld in nothing, %ld with "
-            "stores joined; %ld at edges; %ld sweeps past the caches; %ld networks, %ld of them perhaps within lines\n",
-            s2dq_isa_name(isa), counts[LOOPS], aligned, paired, sames, joined, counts[EDGE], swept, counts[NETWORK],
-            in_lines);
+            "stores joined, %ld in trios; %ld at edges; %ld sweeps past the caches; %ld networks, %ld of them perhaps "
+            "within lines\n",
+            s2dq_isa_name(isa), counts[LOOPS], aligned, paired, sames, joined, trios, counts[EDGE], swept,
+            counts[NETWORK], in_lines);
+    if (kernels.steps && (!trios || trios == WORDS)) return 1;
     if ((kernels.aligner && (!aligned || !in_rows)) || !paired || !sames || !joined) return 1;
     if ((kernels.sweep && !swept) || (kernels.network && kernels.aligner && !in_lines)) return 1;
     return 0;

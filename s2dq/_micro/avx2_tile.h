@@ -4,7 +4,8 @@
  * A vector of 32 bytes of the result is put together from windows of 16 bytes of the source, a pair of them at a time,
  * one for each lane: load, shuffle, or. Where pairs can be chosen side by side, one load takes both. The vectors of a
  * tile take turns in sweeps over the two innermost loops, so that what one of them needs stays in registers; a sweep is
- * as long as its lines stay in the nearest cache.
+ * as long as its lines stay in the nearest cache. Three vectors that come from the same four windows, as the words of
+ * blocks of twelve bytes from two rows do, take their turns together.
  */
 #ifndef S2DQ_AVX2_TILE_H
 #define S2DQ_AVX2_TILE_H
@@ -34,9 +35,19 @@ typedef struct {
     uint8_t shuffle[S2DQ_STEP_WINDOWS][S2DQ_STEP_BYTES];
 } s2dq_step;
 
+/* Three vectors from two runs of the source, which lie beside each other in either half of a lane: the first one is all
+ * from the first run, the last one from the second, and the one in between from both. Windows are `apart` in the lanes:
+ * two of the first run, for the lower halves and for the upper ones, then those of the second. */
+typedef struct {
+    int step[3];
+    int64_t at[4], apart;
+    uint8_t shuffle[4][S2DQ_STEP_BYTES];
+} s2dq_trio;
+
 typedef struct s2dq_steps {
-    int count;
+    int count, trios; /* trios of all steps, or none */
     s2dq_step step[S2DQ_STEPS];
+    s2dq_trio trio[S2DQ_STEPS / 3];
 } s2dq_steps;
 
 /* Where byte i of output k comes from. */
@@ -97,6 +108,78 @@ static inline void s2dq_step_windows(s2dq_step *step, const int64_t *from, uint3
     }
 }
 
+/* Places of the source that one window is to reach. */
+typedef struct {
+    int64_t first, last;
+} s2dq_reach;
+
+/* Takes a place in. Returns 0 where it is too far from the others. */
+static inline bool s2dq_reach_to(s2dq_reach *reach, int64_t place)
+{
+    const s2dq_reach wider = {s2dq_min(reach->first, place), s2dq_max(reach->last, place)};
+    if (wider.last - wider.first >= S2DQ_STEP_LANE) return false;
+    *reach = wider;
+    return true;
+}
+
+/* OUT: how three steps, of which all bytes are wanted, are made together; `low` and `high` as for windows. Returns 0
+ * where that is not possible. */
+static inline bool s2dq_step_trio(s2dq_trio *trio, const s2dq_steps *steps, const s2dq_tile *tile, int64_t low,
+                                  int64_t high)
+{
+    enum { HALF = S2DQ_STEP_LANE / 2, LAST = S2DQ_STEP_LANE - 1 };
+    s2dq_reach reach[2][4]; /* of each lane, and window */
+    int64_t from[3][S2DQ_STEP_BYTES];
+    int run[S2DQ_STEP_BYTES]; /* that bytes in between are from */
+    for (int k = 0; k < 3; k++) {
+        const s2dq_step *step = &steps->step[trio->step[k]];
+        for (int i = 0; i < S2DQ_STEP_BYTES; i++)
+            from[k][i] = s2dq_tile_source(tile, step->output, step->half * S2DQ_STEP_BYTES + i);
+    }
+    for (int at = 0; at < S2DQ_STEP_BYTES; at += HALF) {
+        s2dq_reach *const lane = &reach[at / S2DQ_STEP_LANE][at / HALF % 2];
+        lane[0].first = lane[2].first = INT64_MAX / 2, lane[0].last = lane[2].last = INT64_MIN / 2;
+        for (int i = at; i < at + HALF; i++)
+            if (!s2dq_reach_to(&lane[0], from[0][i]) || !s2dq_reach_to(&lane[2], from[2][i])) return false;
+        for (int i = at; i < at + HALF; i++) {
+            run[i] = !s2dq_reach_to(&lane[0], from[1][i]);
+            if (run[i] && !s2dq_reach_to(&lane[2], from[1][i])) return false;
+        }
+    }
+    trio->apart = reach[1][0].first - reach[0][0].first;
+    memset(trio->shuffle, 0x80, sizeof trio->shuffle);
+    for (int w = 0; w < 4; w++) {
+        const s2dq_reach one = reach[0][w], other = {reach[1][w].first - trio->apart, reach[1][w].last - trio->apart};
+        const int64_t start = s2dq_max(low, low - trio->apart), end = s2dq_min(high, high - trio->apart);
+        trio->at[w] = s2dq_min(s2dq_min(one.first, other.first), end - S2DQ_STEP_LANE);
+        if (trio->at[w] < start || trio->at[w] + LAST < s2dq_max(one.last, other.last)) return false;
+        for (int i = 0; i < S2DQ_STEP_BYTES; i++) {
+            const int64_t begin = trio->at[w] + i / S2DQ_STEP_LANE * trio->apart;
+            const int place = i / S2DQ_STEP_LANE * S2DQ_STEP_LANE + i % HALF;
+            if (i / HALF % 2 != w % 2) continue;
+            trio->shuffle[w][place] = (uint8_t)(from[w / 2 * 2][i] - begin);
+            if (run[i] == w / 2) trio->shuffle[w][place + HALF] = (uint8_t)(from[1][i] - begin);
+        }
+    }
+    return true;
+}
+
+/* OUT: the trios of a tile whose steps are made, where all of these are in one. */
+static inline void s2dq_step_trios(s2dq_steps *steps, const s2dq_tile *tile, int64_t low, int64_t high)
+{
+    const int third = steps->count / 3;
+    steps->trios = 0;
+    if (steps->count % 3) return;
+    for (int k = 0; k < steps->count; k++)
+        if (steps->step[k].whole != 2 || steps->step[k].filled || steps->step[k].windows < 2) return;
+    for (int k = 0; k < third; k++) {
+        s2dq_trio *trio = &steps->trio[k];
+        for (int i = 0; i < 3; i++) trio->step[i] = i * third + k;
+        if (!s2dq_step_trio(trio, steps, tile, low, high)) return;
+    }
+    steps->trios = third;
+}
+
 /* OUT: the steps of a tile. Returns the most windows of any. */
 static inline int s2dq_tile_steps(s2dq_steps *steps, const s2dq_tile *tile)
 {
@@ -128,6 +211,7 @@ static inline int s2dq_tile_steps(s2dq_steps *steps, const s2dq_tile *tile)
         most = (int)s2dq_max(most, step->windows);
         steps->count++;
     }
+    s2dq_step_trios(steps, tile, low, high);
     return most;
 }
 
@@ -179,67 +263,84 @@ S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m25
 #define S2DQ_STEP_BYTES_OF(OF) _mm256_loadu_si256((const __m256i *)(OF))
 #define S2DQ_STEP_WORDS(OF) _mm256_loadu_si256((const __m256i *)((OF) + word))
 
+/* What bytes of a vector go through: no lines (0), or lines (1; 2: that take something off, 3: that are shifted, 4: that
+ * do all there is; 5: as 1, of which no word saturates, so that what is added turns bits too). */
+typedef struct {
+    __m256i fill, first, slope[2], more[2], less[2];
+    __m128i down, up;
+} s2dq_step_line;
+
+S2DQ_STEP_INLINE s2dq_step_line s2dq_step_line_of(const s2dq_step *step, const s2dq_filling *filling, int mapped)
+{
+    const int k = step->output, byte = step->half * S2DQ_STEP_BYTES, word = byte / 2;
+    const s2dq_lines *lines = filling->lines;
+    s2dq_step_line line = {.fill = S2DQ_STEP_BYTES_OF(filling->fill[k] + byte)};
+    if (!mapped) return line;
+    line.first = S2DQ_STEP_BYTES_OF(lines->first);
+    line.down = _mm_cvtsi32_si128(8 - (int)lines->shift);
+    line.up = _mm_cvtsi32_si128((int)lines->shift);
+#pragma GCC unroll 2
+    for (int odd = 0; odd < 2; odd++) {
+        line.slope[odd] = S2DQ_STEP_WORDS(lines->slope[k][odd]);
+        line.more[odd] = S2DQ_STEP_WORDS(lines->more[k][odd]);
+        line.less[odd] = S2DQ_STEP_WORDS(lines->less[k][odd]);
+    }
+    if (mapped == 5) {
+        line.more[0] = _mm256_add_epi16(line.more[0], _mm256_slli_epi16(line.fill, 8));
+        line.more[1] = _mm256_add_epi16(line.more[1], _mm256_and_si256(line.fill, _mm256_set1_epi16((short)0xFF00)));
+    }
+    return line;
+}
+
+S2DQ_STEP_INLINE __m256i s2dq_step_through(__m256i value, const s2dq_step_line *by, int mapped)
+{
+    const __m256i upper = _mm256_set1_epi16((short)0xFF00);
+    const bool falls = mapped == 2 || mapped == 4, shifts = mapped == 3 || mapped == 4;
+    if (!mapped) return value;
+    if (mapped == 4) value = _mm256_xor_si256(value, by->first);
+    __m256i even = _mm256_slli_epi16(value, 8), odd = _mm256_and_si256(value, upper);
+    if (falls) even = _mm256_subs_epu16(even, by->less[0]), odd = _mm256_subs_epu16(odd, by->less[1]);
+    even = _mm256_mulhi_epu16(even, by->slope[0]), odd = _mm256_mulhi_epu16(odd, by->slope[1]);
+    even = mapped == 5 ? _mm256_add_epi16(even, by->more[0]) : _mm256_adds_epu16(even, by->more[0]);
+    odd = mapped == 5 ? _mm256_add_epi16(odd, by->more[1]) : _mm256_adds_epu16(odd, by->more[1]);
+    even = shifts ? _mm256_srl_epi16(even, by->down) : _mm256_srli_epi16(even, 8);
+    if (shifts) odd = _mm256_sll_epi16(odd, by->up);
+    return _mm256_blendv_epi8(even, odd, upper);
+}
+
 /* Turns of two loops for one vector of their tile. What is said of it is a constant where this is inlined: how many
- * windows it has, what lines it goes through (1; 2: that take something off, 3: that are shifted, 4: that do all there
- * is; 5: as 1, of which no word saturates, so that what is added turns bits too), whether it has bytes that are filled,
- * whether pairs of windows are loaded at once, and how it is stored. */
+ * windows it has, what lines it goes through, whether it has bytes that are filled, whether pairs of windows are loaded
+ * at once, and how it is stored. */
 S2DQ_STEP_INLINE void s2dq_step_sweep_of(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep,
                                          const s2dq_step *step, const s2dq_filling *filling, int windows, int mapped,
                                          int filled, int joined, int whole)
 {
     const s2dq_axis outer = sweep[0], inner = sweep[1];
-    const int k = step->output, byte = step->half * S2DQ_STEP_BYTES, word = byte / 2;
-    const bool falls = mapped == 2 || mapped == 4, shifts = mapped == 3 || mapped == 4;
-    const s2dq_lines *lines = filling->lines;
-    const __m256i upper = _mm256_set1_epi16((short)0xFF00);
-    const __m256i fill = _mm256_loadu_si256((const __m256i *)(filling->fill[k] + byte));
-    const __m256i keep = _mm256_loadu_si256((const __m256i *)(filling->keep[k] + byte));
-    const __m256i first = mapped ? S2DQ_STEP_BYTES_OF(lines->first) : fill;
-    __m256i shuffle[S2DQ_STEP_SWEPT], slope[2], more[2], less[2];
-    const __m128i down = _mm_cvtsi32_si128(mapped ? 8 - (int)lines->shift : 8);
-    const __m128i up = _mm_cvtsi32_si128(mapped ? (int)lines->shift : 0);
+    const s2dq_step_line line = s2dq_step_line_of(step, filling, mapped);
+    const __m256i keep = S2DQ_STEP_BYTES_OF(filling->keep[step->output] + step->half * S2DQ_STEP_BYTES);
+    __m256i shuffle[S2DQ_STEP_SWEPT];
     int64_t at[S2DQ_STEP_SWEPT][2];
     const int64_t to[2] = {step->dst[0], step->dst[1]};
 #pragma GCC unroll 6
     for (int w = 0; w < windows; w++) {
-        shuffle[w] = _mm256_loadu_si256((const __m256i *)step->shuffle[w]);
+        shuffle[w] = S2DQ_STEP_BYTES_OF(step->shuffle[w]);
         at[w][0] = step->at[w][0], at[w][1] = step->at[w][1];
-    }
-#pragma GCC unroll 2
-    for (int odd = 0; odd < 2 && mapped; odd++) {
-        slope[odd] = S2DQ_STEP_WORDS(lines->slope[k][odd]);
-        more[odd] = S2DQ_STEP_WORDS(lines->more[k][odd]);
-        less[odd] = S2DQ_STEP_WORDS(lines->less[k][odd]);
-    }
-    if (mapped == 5) {
-        more[0] = _mm256_add_epi16(more[0], _mm256_slli_epi16(fill, 8));
-        more[1] = _mm256_add_epi16(more[1], _mm256_and_si256(fill, upper));
     }
     for (int64_t j = 0; j < outer.extent; j++) {
         const uint8_t *s = src + j * outer.src;
         uint8_t *d = dst + j * outer.dst;
         for (int64_t left = inner.extent; left > 0; left--) {
             if (left == 1) s -= inner.src_back, d -= inner.dst_back;
-            __m256i value = fill;
+            __m256i value = line.fill;
 #pragma GCC unroll 6
             for (int w = 0; w < windows; w++) {
                 const __m256i window = joined ? S2DQ_STEP_BYTES_OF(s + at[w][0]) : s2dq_step_load(s, at[w]);
                 const __m256i part = _mm256_shuffle_epi8(window, shuffle[w]);
                 value = w ? _mm256_or_si256(value, part) : part;
             }
-            if (mapped) {
-                if (mapped == 4) value = _mm256_xor_si256(value, first);
-                __m256i even = _mm256_slli_epi16(value, 8), odd = _mm256_and_si256(value, upper);
-                if (falls) even = _mm256_subs_epu16(even, less[0]), odd = _mm256_subs_epu16(odd, less[1]);
-                even = _mm256_mulhi_epu16(even, slope[0]), odd = _mm256_mulhi_epu16(odd, slope[1]);
-                even = mapped == 5 ? _mm256_add_epi16(even, more[0]) : _mm256_adds_epu16(even, more[0]);
-                odd = mapped == 5 ? _mm256_add_epi16(odd, more[1]) : _mm256_adds_epu16(odd, more[1]);
-                even = shifts ? _mm256_srl_epi16(even, down) : _mm256_srli_epi16(even, 8);
-                if (shifts) odd = _mm256_sll_epi16(odd, up);
-                value = _mm256_blendv_epi8(even, odd, upper);
-            }
+            value = s2dq_step_through(value, &line, mapped);
             if (filled) value = _mm256_and_si256(value, keep);
-            if (mapped != 5) value = _mm256_xor_si256(value, fill);
+            if (mapped != 5) value = _mm256_xor_si256(value, line.fill);
             if (whole == 2) {
                 _mm256_storeu_si256((__m256i *)(d + to[0]), value);
             } else {
@@ -277,6 +378,64 @@ S2DQ_STEP_EACH(S2DQ_STEP_SWEEP_OF)
 #define S2DQ_STEP_ENTRY(W, M, F, J, S) [M][F][J][S - 1][W - 1] = s2dq_step_sweep_##W##M##F##J##S,
 static const s2dq_step_sweep s2dq_step_sweeps[6][2][2][2][S2DQ_STEP_SWEPT] = {S2DQ_STEP_EACH(S2DQ_STEP_ENTRY)};
 
+/* Turns of two loops for the three vectors of a trio. */
+S2DQ_STEP_INLINE void s2dq_trio_sweep_of(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep,
+                                         const s2dq_steps *steps, const s2dq_trio *trio, const s2dq_filling *filling,
+                                         int mapped)
+{
+    const s2dq_axis outer = sweep[0], inner = sweep[1];
+    const int64_t apart = trio->apart;
+    int64_t at[4], to[3];
+    __m256i shuffle[4];
+    s2dq_step_line line[3];
+#pragma GCC unroll 4
+    for (int w = 0; w < 4; w++) at[w] = trio->at[w], shuffle[w] = S2DQ_STEP_BYTES_OF(trio->shuffle[w]);
+#pragma GCC unroll 3
+    for (int k = 0; k < 3; k++) {
+        const s2dq_step *step = &steps->step[trio->step[k]];
+        to[k] = step->dst[0], line[k] = s2dq_step_line_of(step, filling, mapped);
+    }
+    for (int64_t j = 0; j < outer.extent; j++) {
+        const uint8_t *s = src + j * outer.src;
+        uint8_t *d = dst + j * outer.dst;
+        for (int64_t left = inner.extent; left > 0; left--, s += inner.src, d += inner.dst) {
+            if (left == 1) s -= inner.src_back, d -= inner.dst_back;
+            const uint8_t *const other = s + apart;
+            __m256i v[4], value[3];
+#pragma GCC unroll 4
+            for (int w = 0; w < 4; w++) {
+                const __m128i low = _mm_loadu_si128((const __m128i *)(s + at[w]));
+                const __m128i high = _mm_loadu_si128((const __m128i *)(other + at[w]));
+                v[w] = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+                v[w] = _mm256_shuffle_epi8(v[w], shuffle[w]);
+            }
+            value[0] = _mm256_unpacklo_epi64(v[0], v[1]), value[2] = _mm256_unpacklo_epi64(v[2], v[3]);
+            value[1] = _mm256_or_si256(_mm256_unpackhi_epi64(v[0], v[1]), _mm256_unpackhi_epi64(v[2], v[3]));
+#pragma GCC unroll 3
+            for (int k = 0; k < 3; k++) {
+                value[k] = s2dq_step_through(value[k], &line[k], mapped);
+                if (mapped != 5) value[k] = _mm256_xor_si256(value[k], line[k].fill);
+                _mm256_storeu_si256((__m256i *)(d + to[k]), value[k]);
+            }
+        }
+    }
+}
+
+typedef void (*s2dq_trio_sweep)(uint8_t *, const uint8_t *, const s2dq_axis *, const s2dq_steps *, const s2dq_trio *,
+                                const s2dq_filling *);
+
+#define S2DQ_TRIO_SWEEP(MAPPED)                                                                                     \
+    S2DQ_STEP static void s2dq_trio_sweep_##MAPPED(uint8_t *dst, const uint8_t *src, const s2dq_axis *sweep,       \
+                                                   const s2dq_steps *steps, const s2dq_trio *trio,                  \
+                                                   const s2dq_filling *filling)                                     \
+    {                                                                                                               \
+        s2dq_trio_sweep_of(dst, src, sweep, steps, trio, filling, MAPPED);                                          \
+    }
+
+S2DQ_TRIO_SWEEP(0)
+S2DQ_TRIO_SWEEP(4)
+S2DQ_TRIO_SWEEP(5)
+
 /* Any vector, once. */
 S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2dq_step *step,
                                      const s2dq_filling *filling)
@@ -313,6 +472,11 @@ static void s2dq_step_all(uint8_t *dst, const uint8_t *src, const s2dq_steps *st
     const s2dq_lines *lines = filling->lines;
     const bool all = lines && (lines->turns || (lines->shift && lines->falls));
     const int mapped = !lines ? 0 : all ? 4 : lines->shift ? 3 : lines->falls ? 2 : 1;
+    const s2dq_trio_sweep together = !mapped                       ? s2dq_trio_sweep_0
+                                     : mapped == 1 && !lines->ends ? s2dq_trio_sweep_5
+                                                                   : s2dq_trio_sweep_4;
+    for (int k = 0; k < steps->trios; k++) together(dst, src, sweep, steps, &steps->trio[k], filling);
+    if (steps->trios) return;
     for (int k = 0; k < steps->count; k++) {
         const s2dq_step *step = &steps->step[k];
         if (step->whole && step->windows <= S2DQ_STEP_SWEPT) {
@@ -343,8 +507,10 @@ static void s2dq_step_fetch(const uint8_t *src, const s2dq_tile *tile, const s2d
 static void s2dq_step_run(uint8_t *dst, const uint8_t *src, const s2dq_tile *tile, const s2dq_filling *filling,
                           const s2dq_axis *loops)
 {
-    const int64_t size = s2dq_magnitude(loops[2].src) * 2 > S2DQ_REGISTER_BYTES ? s2dq_magnitude(loops[2].src)
-                                                                                : S2DQ_REGISTER_BYTES;
+    const int64_t read = s2dq_magnitude(loops[2].src);
+    /* Of the result, twice as much may be in a sweep: words that are mostly fill are much longer than their source. */
+    const int64_t size = s2dq_max(read * 2 > S2DQ_REGISTER_BYTES ? read : S2DQ_REGISTER_BYTES,
+                                  tile->outputs * S2DQ_REGISTER_BYTES / 2);
     const int64_t most = size * 8 < S2DQ_STEP_SWEEP ? S2DQ_STEP_SWEEP / size : 8; /* turns in a sweep */
     const int64_t back = loops[1].src_back || loops[1].dst_back;
     for (int64_t i = 0; i < loops[0].extent; i++) {
