@@ -708,8 +708,8 @@ cdef class Program:
 
     def chosen(self):
         """What the plan leaves open, for tests: the reach in X, whether lines go past the caches, and for each box what
-        it reads, whether that or the result is fetched, which kernels there are, how a tile's stores were joined, and in
-        how many trios its steps are.
+        it reads, whether that or the result is fetched, which kernels there are, how a tile's stores were joined, and
+        in how many trios its steps are.
         """
         cdef Box *box
         cdef int k

@@ -83,6 +83,7 @@ _SHARED_ROW_BYTES, _MOST_ROW_BYTES = 1 << 15, 1 << 18  # what all boxes write be
 _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ctrl-C
 _LINE_PARTS = 256  # ... but a line is cut into no more parts than this
 _MAPPED = (1, 2, 3, 4, 6, 8, 12, 16)  # channels whose lines repeat after few vectors, and streams that are split
+_MAPPED_RUN = 16  # bytes of such a stream in a line, at least
 _PLANE_RUN = 256  # pixels of rows, from which planes are converted one by one
 _BOX_BYTES = 1 << 22  # about what a box of so long a row moves, for there it is looked at between boxes
 
@@ -1211,7 +1212,8 @@ def _splits_planes(p: DepthProblem) -> bool:
         return False
     if p.source.axes == ("n", "h", "w", "c"):
         return p.channels * p.block[1] > 1
-    return p.source.axes == p.target.axes and p.block[1] > 1 and p.block[1] in _MAPPED and p.steps[3] == 1
+    split = p.block[1] in _MAPPED[1:] and p.blocks[1] >= _MAPPED_RUN
+    return p.source.axes == p.target.axes and split and p.steps[3] == 1
 
 
 def _keeps_order(p: DepthProblem) -> bool:

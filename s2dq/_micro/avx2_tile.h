@@ -263,8 +263,8 @@ S2DQ_STEP_INLINE void s2dq_step_store(uint8_t *dst, const s2dq_step *step, __m25
 #define S2DQ_STEP_BYTES_OF(OF) _mm256_loadu_si256((const __m256i *)(OF))
 #define S2DQ_STEP_WORDS(OF) _mm256_loadu_si256((const __m256i *)((OF) + word))
 
-/* What bytes of a vector go through: no lines (0), or lines (1; 2: that take something off, 3: that are shifted, 4: that
- * do all there is; 5: as 1, of which no word saturates, so that what is added turns bits too). */
+/* What bytes of a vector go through: no lines (0), or lines (1; 2: that take something off, 3: that are shifted, 4:
+ * that do all there is; 5: as 1, of which no word saturates, so that what is added turns bits too). */
 typedef struct {
     __m256i fill, first, slope[2], more[2], less[2];
     __m128i down, up;
