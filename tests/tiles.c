@@ -486,12 +486,12 @@ static void draw_still(void)
  * last turn alone. The loop outside is of sweeps, most of which go on in the result where the one before has ended. */
 /* Words of three kinds: of a run of the source, of another one, and of both, six bytes of either for each of them. In
  * half of the tiles all words of a kind are alike, and half go on in the source and in the result where they ended. Some
- * are not quite so, and some have a value to fill with. */
+ * run backwards, some are a vector short, and some have a value to fill with. */
 static void draw_words(void)
 {
     enum { WORD = 4, BLOCK = 6, BLOCKS = S2DQ_REGISTER_BYTES / WORD, PIECE = 32 };
     uint8_t from[3][WORD];
-    const int alike = one_in(2), on = one_in(2), runs_apart = !one_in(6);
+    const int alike = one_in(2), on = one_in(2), runs_apart = !one_in(6), turned = one_in(4);
     memset(&tile, 0, sizeof tile);
     tile.inputs = tile.outputs = 3;
     tile.loads = 2;
@@ -510,7 +510,7 @@ static void draw_words(void)
         for (int lane = 0; lane < S2DQ_REGISTER_BYTES; lane++) {
             const int i = lane % WORD, second = kind == 2 || (kind == 1 && i >= WORD / 2);
             if (lane < WORD || !alike) from[kind][i] = (uint8_t)(second * 3 * PIECE + between(0, BLOCK - 1));
-            const int place = from[kind][i] + lane / WORD * BLOCK;
+            const int place = from[kind][i] + (turned ? BLOCKS - 1 - lane / WORD : lane / WORD) * BLOCK;
             tile.upper[kind] |= (uint64_t)(place >= 2 * S2DQ_REGISTER_BYTES) << lane;
             if (place < 2 * S2DQ_REGISTER_BYTES) tile.low[kind][lane] = (uint8_t)place;
             else tile.high[kind][lane] = (uint8_t)(place - 2 * S2DQ_REGISTER_BYTES);
@@ -533,6 +533,7 @@ static void draw_words(void)
         tile.dst[piece] = piece / tile.stores * (span + 40) + piece % tile.stores * width;
         tile.dst_mask[piece] = ~0ULL >> (64 - width);
     }
+    if (tile.stores == 2 && one_in(2)) tile.dst_mask[between(0, 5)] = 0; /* a number that three does not divide */
     count_runs();
     make_tile(one_in(2));
     make_steps();
