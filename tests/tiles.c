@@ -482,8 +482,6 @@ static void draw_still(void)
     make_steps();
 }
 
-/* Tiles that make whole lines of a few runs, all of the same indices: those of a sweep take some of the first and the
- * last turn alone. The loop outside is of sweeps, most of which go on in the result where the one before has ended. */
 /* Words of three kinds: of a run of the source, of another one, and of both, six bytes of either for each of them. In
  * half of the tiles all words of a kind are alike, and half go on in the source and in the result where they ended. Some
  * run backwards, some are a vector short, and some have a value to fill with. */
@@ -540,6 +538,8 @@ static void draw_words(void)
     if (kernels.steps) trios += steps.trios != 0;
 }
 
+/* Tiles that make whole lines of a few runs, all of the same indices: those of a sweep take some of the first and the
+ * last turn alone. The loop outside is of sweeps, most of which go on in the result where the one before has ended. */
 static void draw_sweeps(void)
 {
     static const int widths[] = {1, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
@@ -888,7 +888,8 @@ int main(int argc, char **argv)
     }
     sow(seed);
     for (long k = 0; k < rounds + NEARLY + APART + BARE + ROWS + STILL + WORDS; k++) {
-        const long more = k - rounds - NEARLY, bare = more - APART, rows = bare - BARE, still = rows - ROWS, words = still - STILL;
+        const long more = k - rounds - NEARLY, bare = more - APART, rows = bare - BARE, still = rows - ROWS;
+        const long words = still - STILL;
         if (more == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_FREE); /* which make whole lines past the caches alone */
         if (rows == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_WHOLE); /* which make them otherwise */
         const int astray = more >= 0 && bare < 0 && kernels.network && more % 2;

@@ -440,28 +440,16 @@ S2DQ_TRIO_SWEEP(5)
 S2DQ_STEP static void s2dq_step_once(uint8_t *dst, const uint8_t *src, const s2dq_step *step,
                                      const s2dq_filling *filling)
 {
-    const int k = step->output, byte = step->half * S2DQ_STEP_BYTES, word = byte / 2;
-    const s2dq_lines *lines = filling->lines;
-    const __m256i upper = _mm256_set1_epi16((short)0xFF00);
+    const int mapped = filling->lines ? 4 : 0;
+    const s2dq_step_line line = s2dq_step_line_of(step, filling, mapped);
     __m256i value = _mm256_setzero_si256();
     for (int w = 0; w < step->windows; w++) {
-        const __m256i shuffle = _mm256_loadu_si256((const __m256i *)step->shuffle[w]);
+        const __m256i shuffle = S2DQ_STEP_BYTES_OF(step->shuffle[w]);
         value = _mm256_or_si256(value, _mm256_shuffle_epi8(s2dq_step_load(src, step->at[w]), shuffle));
     }
-    if (lines) {
-        value = _mm256_xor_si256(value, S2DQ_STEP_BYTES_OF(lines->first));
-        __m256i half[2] = {_mm256_slli_epi16(value, 8), _mm256_and_si256(value, upper)};
-        for (int odd = 0; odd < 2; odd++) {
-            half[odd] = _mm256_subs_epu16(half[odd], S2DQ_STEP_WORDS(lines->less[k][odd]));
-            half[odd] = _mm256_mulhi_epu16(half[odd], S2DQ_STEP_WORDS(lines->slope[k][odd]));
-            half[odd] = _mm256_adds_epu16(half[odd], S2DQ_STEP_WORDS(lines->more[k][odd]));
-        }
-        half[0] = _mm256_srl_epi16(half[0], _mm_cvtsi32_si128(8 - (int)lines->shift));
-        half[1] = _mm256_sll_epi16(half[1], _mm_cvtsi32_si128((int)lines->shift));
-        value = _mm256_blendv_epi8(half[0], half[1], upper);
-    }
-    value = _mm256_and_si256(value, _mm256_loadu_si256((const __m256i *)(filling->keep[k] + byte)));
-    value = _mm256_xor_si256(value, _mm256_loadu_si256((const __m256i *)(filling->fill[k] + byte)));
+    value = s2dq_step_through(value, &line, mapped);
+    value = _mm256_and_si256(value, S2DQ_STEP_BYTES_OF(filling->keep[step->output] + step->half * S2DQ_STEP_BYTES));
+    value = _mm256_xor_si256(value, line.fill);
     s2dq_step_store(dst, step, value);
 }
 
