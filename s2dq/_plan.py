@@ -84,6 +84,7 @@ _ROW_BYTES = 1 << 23  # more than this is too long a row between two looks at Ct
 _LINE_PARTS = 256  # ... but a line is cut into no more parts than this
 _MAPPED = (1, 2, 3, 4, 6, 8, 12, 16)  # channels whose lines repeat after few vectors, and streams that are split
 _MAPPED_RUN = 16  # bytes of such a stream in a line, at least
+_PATTERN = 96  # bytes of three vectors, in which patterns repeat
 _PLANE_RUN = 256  # pixels of rows, from which planes are converted one by one
 _BOX_BYTES = 1 << 22  # about what a box of so long a row moves, for there it is looked at between boxes
 
@@ -943,7 +944,7 @@ def plan_depth(problem: DepthProblem, *, tiles: Means | None = None) -> Plan:
         problem = problem._replace(lookup="table")
     if problem.staged:
         return _depth_converted(problem, tiles)
-    if tiles and tiles.maps and (_splits_planes(problem) or _keeps_order(problem)):
+    if tiles and tiles.maps and (_splits_planes(problem) or _keeps_order(problem) or _turns_rows(problem)):
         return _depth_mapped(problem)
     move = _depth_move(problem)
     # A move has a box for each turn of the block's offsets, the spare lanes of the turn with it: bytes apart in a word.
@@ -1223,9 +1224,20 @@ def _keeps_order(p: DepthProblem) -> bool:
     return ordered and p.steps[2:] == (p.channels, 1) and few and p.lookup in ("flip", "line")
 
 
+def _turns_rows(p: DepthProblem) -> bool:
+    """Whether interleaved channels of two rows become those of one, or back, and nothing but bits are turned: kernels
+    have a pattern for that, where so many bytes are repeats of it."""
+    interleaved = p.source.axes == p.target.axes == ("n", "h", "w", "c") and p.block[0] == 2 and not p.reverse
+    deep, width = p.channels * prod(p.block), p.blocks[1] * p.block[1]
+    most = _PATTERN // 4 if p.mode == "CRD" else _PATTERN // 2  # where all bytes change places, no vector has so many
+    repeats = deep <= most and _PATTERN % deep == 0 and p.blocks[1] * deep >= 2 * _PATTERN
+    close = p.steps[2:] == (p.channels if p.to_depth else deep, 1)
+    return interleaved and close and repeats and (p.lo[1], p.space[1]) == (0, width) and p.lookup == "flip"
+
+
 def _depth_mapped(p: DepthProblem) -> Plan:
     """Frames to planes, for kernels that see streams in single bytes, of which tiles would have too little of each; or
-    frames as they are, of which tiles would write a part of a line and come back for the others."""
+    frames as they are and their blocks, of which tiles would write a part of a line and come back for the others."""
     segments = []
     move = _depth_move(p._replace(lookup="table"))
     assert move, "without words there is always one"

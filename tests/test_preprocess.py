@@ -139,6 +139,21 @@ def test_pixels_that_stay_as_they_are(rng, kind, own_tables):
                                       err_msg=f"{settings} {frames.shape}")
 
 
+@pytest.mark.parametrize("mode", ["DCR", "CRD", "focus"])
+@pytest.mark.parametrize("block_size", [2, (2, 1), (2, 3), (2, 4)])
+def test_turned_bits_of_two_rows(rng, mode, block_size):
+    """Any number of channels, in rows of any length and where images are cropped; there and back."""
+    rows, columns = (2, 2) if block_size == 2 else block_size
+    for channels, (blocks, cut) in product((1, 2, 3, 4, 5, 6, 8, 12), ((3, 0), (17, 0), (40, 1), (70, 0))):
+        settings = {"data_format": "NHWC", "mode": mode, "block_size": block_size, **LINES["flip"]}
+        shape = 2, 3 * rows, columns * blocks + 2 * cut, channels
+        frames = rng.integers(0, 256, shape, np.uint8)[:, :, cut : columns * blocks + cut]
+        mapped = s2dq.Preprocessor(**settings)(frames)
+        np.testing.assert_array_equal(mapped, reference.preprocess(frames, **settings), strict=True,
+                                      err_msg=f"{settings} {frames.shape}")
+        np.testing.assert_array_equal(s2dq.Postprocessor(**settings)(mapped), frames, strict=True)
+
+
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NCHW_VECT_C"])
 def test_large_frame_and_threads(rng, data_format):
     frame = rng.integers(0, 256, (2, 1080, 1920, 3)).astype(np.uint8)

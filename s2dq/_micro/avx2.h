@@ -207,14 +207,15 @@ static const s2dq_avx2_pattern *s2dq_avx2_pattern_of(const s2dq_box *box, int64_
     return p->chain ? p : NULL;
 }
 
-/* A pattern with `lanes` bytes of the element at `fill` behind each repeat, or none. */
+/* A pattern with `lanes` bytes of the element at `fill` behind each repeat, or none; the others have bits of `turn`
+ * turned. */
 static bool s2dq_avx2_try_pattern(uint8_t *dst, const uint8_t *src, const s2dq_box *whole, int64_t least, int64_t lanes,
-                                  const uint8_t *fill, int64_t element)
+                                  const uint8_t *fill, int64_t element, uint8_t turn)
 {
     const s2dq_avx2_pattern *const p = s2dq_avx2_pattern_of(whole, lanes);
     s2dq_box box;
     s2dq_position at;
-    uint8_t filled[32] = {0};
+    uint8_t filled[32];
     if (!p || (!p->kind && s2dq_avx2_yield(&p->program) < least)) return false;
     const bool far = s2dq_avx2_bytes(whole) >= S2DQ_AVX2_FAR;
     box.width = whole->width;
@@ -224,13 +225,14 @@ static bool s2dq_avx2_try_pattern(uint8_t *dst, const uint8_t *src, const s2dq_b
     const s2dq_avx2_program_kernel kernel =
         p->kind ? NULL : s2dq_avx2_program_for(p->program.body.count, p->program.body.same);
     const s2dq_axis rows = s2dq_axis_at(&box, 0);
+    memset(filled, turn, sizeof filled);
     for (int64_t i = 0; lanes && i < p->program.size; i++)
         if (i % p->program.unit >= p->program.run) filled[i] = fill[(i % p->program.unit - p->program.run) % element];
     s2dq_start(&at, &box, 1);
     do {
-        if (p->kind == 2) s2dq_avx2_cycle_merge(dst + at.dst, src + at.src, &p->cycle, rows, far);
-        else if (p->kind == 1) s2dq_avx2_cycle_split(dst + at.dst, src + at.src, &p->cycle, rows);
-        else kernel(dst + at.dst, src + at.src, &p->program, rows, lanes ? filled : NULL);
+        if (p->kind == 2) s2dq_avx2_cycle_merge(dst + at.dst, src + at.src, &p->cycle, rows, far, turn);
+        else if (p->kind == 1) s2dq_avx2_cycle_split(dst + at.dst, src + at.src, &p->cycle, rows, turn);
+        else kernel(dst + at.dst, src + at.src, &p->program, rows, lanes || turn ? filled : NULL);
     } while (s2dq_next(&at, &box, 1));
     return true;
 }
@@ -622,13 +624,13 @@ static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bo
     if (box->count && box->width < 16) {
         /* Windows of a pattern would be half empty; but where rows of the result are short, it writes them in order. */
         if (box->width == 8 && box->axes[0].extent >= 16 && s2dq_avx2_try_transpose(dst, src, box, 32)) return;
-        if (s2dq_avx2_try_pattern(dst, src, box, 6, 0, NULL, 1)) return;
+        if (s2dq_avx2_try_pattern(dst, src, box, 6, 0, NULL, 1, 0)) return;
         if (halfway && s2dq_avx2_try_halfway(dst, src, box)) return;
         if (s2dq_avx2_try_merge(dst, src, box, 4)) return;
         if (s2dq_avx2_try_split(dst, src, box, 4)) return;
         if (s2dq_avx2_try_scattered(dst, src, box)) return;
         if (s2dq_avx2_try_transpose(dst, src, box, 4)) return;
-        if (s2dq_avx2_try_pattern(dst, src, box, 4, 0, NULL, 1)) return;
+        if (s2dq_avx2_try_pattern(dst, src, box, 4, 0, NULL, 1, 0)) return;
     }
     s2dq_avx2_run_granules(dst, src, box);
 }
@@ -672,7 +674,7 @@ static void s2dq_avx2_copy_lanes(uint8_t *dst, const uint8_t *src, const s2dq_ax
     }
     box.width = width;
     s2dq_simplify(&box, axes, count);
-    if (width < 32 && s2dq_avx2_try_pattern(dst, src, &box, 4, lanes, fill, element)) return;
+    if (width < 32 && s2dq_avx2_try_pattern(dst, src, &box, 4, lanes, fill, element, 0)) return;
     const int64_t start = s2dq_lanes_of(&spare, &box, lanes, element);
     s2dq_avx2_run(dst, src, &box);
     s2dq_avx2_run(dst + start, fill, &spare);

@@ -3,8 +3,9 @@
  * s2dq_avx2_map    the same as s2dq_lookup in portable.h, where every table has a line (see tile.h), or all turn the
  *                  same bits. Pixels that stay as they are, channel behind channel, are runs whose lines repeat with
  *                  the channels. Channels that are split into as many streams are so in registers; each stream has a
- *                  line of its own, so that its constants are the same in all places of a register. What is neither
- *                  goes through the tables, and so do streams of which bits are turned first.
+ *                  line of its own, so that its constants are the same in all places of a register. Where bits are
+ *                  turned and nothing else, any pattern that repeats in the result will do (see avx2_programs.h). What
+ *                  is neither goes through the tables, and so do streams of which bits are turned first.
  */
 #ifndef S2DQ_AVX2_MAP_H
 #define S2DQ_AVX2_MAP_H
@@ -365,6 +366,11 @@ static void s2dq_avx2_map(uint8_t *dst, const uint8_t *src, const uint8_t *table
             s2dq_avx2_mappers[streams][kind](dst, src - back, &job, &rows);
             return;
         }
+    }
+    if (!mapping->lines && count <= S2DQ_BOX_AXES) {
+        rows.width = 1;
+        s2dq_simplify(&rows, axes, count);
+        if (s2dq_avx2_try_pattern(dst, src, &rows, 4, 0, NULL, 1, mapping->flip)) return;
     }
     s2dq_lookup(dst, src, table, axes, count);
 }

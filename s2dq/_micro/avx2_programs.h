@@ -17,7 +17,8 @@
 #define S2DQ_AVX2_NOWHERE INT64_MIN
 
 /* How to make one vector of a pattern that repeats every `dst` bytes of the result and `src` bytes of the source:
- * the OR over the windows of 16 source bytes per lane, shuffled. */
+ * the OR over the windows of 16 source bytes per lane, shuffled. Bytes that are filled come from no window, and others
+ * may have bits turned: `fill` has both, for it is an XOR. */
 typedef struct {
     int count; /* windows */
     bool same; /* whether both lanes have the same ones */
@@ -70,14 +71,14 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_program(uint8_t *dst, const uint8_t *src, co
         const uint8_t *s = src;
         S2DQ_UNROLL_2 /* one turn after the other took up to 1.3 times as long, by where the loop lay */
         for (int64_t i = 0; i < whole; i++, d += size, s += step)
-            _mm256_storeu_si256((__m256i *)d, _mm256_or_si256(front, s2dq_avx2_compose(s, (const int64_t (*)[2])at,
-                                                                                        body, count, same)));
+            _mm256_storeu_si256((__m256i *)d, _mm256_xor_si256(front, s2dq_avx2_compose(s, (const int64_t (*)[2])at,
+                                                                                         body, count, same)));
         for (int64_t i = 0; i <= edges; i++, d += size, s += step) {
             if (i == edges) {
                 d = dst + p->dst_last;
                 s = src + p->src_last;
             }
-            const __m256i v = _mm256_or_si256(back, s2dq_avx2_compose(s, p->edge.at, edge, count, same));
+            const __m256i v = _mm256_xor_si256(back, s2dq_avx2_compose(s, p->edge.at, edge, count, same));
             _mm_storeu_si128((__m128i *)d, _mm256_castsi256_si128(v));
             _mm_storeu_si128((__m128i *)(d + size - 16), _mm256_extracti128_si256(v, 1));
         }
@@ -249,8 +250,9 @@ S2DQ_AVX2_INLINE s2dq_avx2_held s2dq_avx2_hold(const s2dq_avx2_triple *t)
     return h;
 }
 
+/* With `turned`, bits are turned, else none are, whatever `turn` is. */
 S2DQ_AVX2_INLINE void s2dq_avx2_cycle_step(uint8_t *dst, const uint8_t *src, const s2dq_avx2_held *t, bool merge,
-                                           int64_t ahead)
+                                           int64_t ahead, __m256i turn, bool turned)
 {
     S2DQ_UNROLL
     for (int v = 0; v < 3; v++) {
@@ -261,14 +263,16 @@ S2DQ_AVX2_INLINE void s2dq_avx2_cycle_step(uint8_t *dst, const uint8_t *src, con
                                 : s2dq_avx2_load_pair(a, b);
         const __m256i q = merge ? _mm256_permutevar8x32_epi32(s2dq_avx2_load(b, 32), t->words[v][1])
                                 : _mm256_blend_epi32(s2dq_avx2_load(a + 16, 16), s2dq_avx2_load(b, 32), 0xF0);
-        s2dq_avx2_store(dst + 32 * v, _mm256_or_si256(_mm256_shuffle_epi8(p, t->mask[v][0]),
-                                                      _mm256_shuffle_epi8(q, t->mask[v][1])), 32);
+        const __m256i value = _mm256_or_si256(_mm256_shuffle_epi8(p, t->mask[v][0]),
+                                              _mm256_shuffle_epi8(q, t->mask[v][1]));
+        s2dq_avx2_store(dst + 32 * v, turned ? _mm256_xor_si256(value, turn) : value, 32);
     }
 }
 
 S2DQ_AVX2_INLINE void s2dq_avx2_run_cycle(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows,
-                                          bool merge, int64_t ahead)
+                                          bool merge, int64_t ahead, uint8_t turn, bool turned)
 {
+    const __m256i by = _mm256_set1_epi8((char)turn);
     const s2dq_avx2_held body = s2dq_avx2_hold(&c->body);
     const int64_t triples = c->triples, step = c->step;
     for (int64_t r = 0; r < rows.extent; r++, dst += rows.dst, src += rows.src) {
@@ -276,22 +280,26 @@ S2DQ_AVX2_INLINE void s2dq_avx2_run_cycle(uint8_t *dst, const uint8_t *src, cons
         uint8_t *d = dst;
         const uint8_t *s = src;
         for (int64_t i = 1; i < triples; i++, d += 96, s += step)
-            s2dq_avx2_cycle_step(d, s, &body, merge, ahead);
-        s2dq_avx2_cycle_step(d, s, &edge, merge, 0);
-        s2dq_avx2_cycle_step(dst + c->dst_last, src + c->src_last, &edge, merge, 0);
+            s2dq_avx2_cycle_step(d, s, &body, merge, ahead, by, turned);
+        s2dq_avx2_cycle_step(d, s, &edge, merge, 0, by, turned);
+        s2dq_avx2_cycle_step(dst + c->dst_last, src + c->src_last, &edge, merge, 0, by, turned);
     }
 }
 
 S2DQ_AVX2 static void s2dq_avx2_cycle_merge(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows,
-                                            bool far)
+                                            bool far, uint8_t turn)
 {
-    if (far) s2dq_avx2_run_cycle(dst, src, c, rows, true, s2dq_avx2_ahead(rows));
-    else s2dq_avx2_run_cycle(dst, src, c, rows, true, 0);
+    const int64_t ahead = far ? s2dq_avx2_ahead(rows) : 0;
+    if (turn) s2dq_avx2_run_cycle(dst, src, c, rows, true, ahead, turn, true);
+    else if (far) s2dq_avx2_run_cycle(dst, src, c, rows, true, ahead, 0, false);
+    else s2dq_avx2_run_cycle(dst, src, c, rows, true, 0, 0, false);
 }
 
-S2DQ_AVX2 static void s2dq_avx2_cycle_split(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows)
+S2DQ_AVX2 static void s2dq_avx2_cycle_split(uint8_t *dst, const uint8_t *src, const s2dq_avx2_cycle *c, s2dq_axis rows,
+                                            uint8_t turn)
 {
-    s2dq_avx2_run_cycle(dst, src, c, rows, false, 0);
+    if (turn) s2dq_avx2_run_cycle(dst, src, c, rows, false, 0, turn, true);
+    else s2dq_avx2_run_cycle(dst, src, c, rows, false, 0, 0, false);
 }
 
 /* One vector of a cycle. IN: where[0 .. 32). OUT: place v of *t. Returns the slack as s2dq_avx2_cover does. */
