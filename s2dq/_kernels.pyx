@@ -181,7 +181,7 @@ cdef extern from "_micro/dispatch.h" nogil:
         void (*map)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_tables *mapping,
                     const s2dq_axis *axes, int count) noexcept nogil
         bint joins
-    s2dq_kernels s2dq_kernels_of(int isa, int across) noexcept
+    s2dq_kernels s2dq_kernels_of(int isa, int across, bint follows) noexcept
 
 cdef extern from "_micro/convert.h" nogil:
     ctypedef struct s2dq_environment:
@@ -2194,7 +2194,7 @@ def pretend_habits(follows_streams=None, stores_across=None):
     """Make programs as for a processor with these habits; None asks this one again: for tests."""
     global FOLLOWS, KERNELS
     FOLLOWS = s2dq_follows_streams() if follows_streams is None else follows_streams
-    KERNELS = s2dq_kernels_of(ISA, s2dq_stores_across() if stores_across is None else stores_across)
+    KERNELS = s2dq_kernels_of(ISA, s2dq_stores_across() if stores_across is None else stores_across, FOLLOWS)
 
 
 def _choose_isa():
@@ -2211,7 +2211,7 @@ def _choose_isa():
 
 
 ISA = _choose_isa()
-KERNELS = s2dq_kernels_of(ISA, s2dq_stores_across())
+KERNELS = s2dq_kernels_of(ISA, s2dq_stores_across(), FOLLOWS)
 CONVERTERS = s2dq_converters_of(ISA)
 
 if s2dq_guard_fork() != 0:

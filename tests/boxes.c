@@ -630,10 +630,12 @@ int main(int argc, char **argv)
     int sets = 0;
     for (int isa = 0; isa < S2DQ_ISA_COUNT; isa++) {
         if (!s2dq_isa_runs(isa) || (only && strcmp(only, s2dq_isa_name(isa)))) continue;
-        const int most = isa == S2DQ_ISA_AVX512VBMI ? S2DQ_ACROSS_FREE : S2DQ_ACROSS_DEAR;
-        for (int across = S2DQ_ACROSS_DEAR; across <= most; across += S2DQ_ACROSS_FREE) { /* that copies differ in */
-            set[sets] = (kernel_set){.kernels = s2dq_kernels_of(isa, across)};
-            snprintf(set[sets].name, sizeof set->name, "%s%s", s2dq_isa_name(isa), across ? " across" : "");
+        const bool follows = isa == S2DQ_ISA_AVX2, across = isa == S2DQ_ISA_AVX512VBMI;
+        for (int other = 0; other <= (follows || across); other++) { /* habits that copies differ in */
+            const int costs = other && across ? S2DQ_ACROSS_FREE : S2DQ_ACROSS_DEAR;
+            const char *const habit = !other ? "" : across ? " across" : " followed";
+            set[sets] = (kernel_set){.kernels = s2dq_kernels_of(isa, costs, other && follows)};
+            snprintf(set[sets].name, sizeof set->name, "%s%s", s2dq_isa_name(isa), habit);
             fprintf(stderr, "boxes: %s\n", set[sets++].name);
         }
     }

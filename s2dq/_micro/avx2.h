@@ -100,7 +100,7 @@ static bool s2dq_avx2_try_merge(uint8_t *dst, const uint8_t *src, const s2dq_box
     return true;
 }
 
-static void s2dq_avx2_run(uint8_t *dst, const uint8_t *src, s2dq_box *box);
+static void s2dq_avx2_run(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool follows);
 
 /* One stream split: the innermost loop of the result steps over `streams` granules of the source, which other loops
  * distribute. Up to half of them may be unwanted. */
@@ -150,7 +150,7 @@ static bool s2dq_avx2_try_split(uint8_t *dst, const uint8_t *src, const s2dq_box
         if (job.bytes < least) return false;
         s2dq_assign(&end, whole);
         s2dq_drop(&end, 0);
-        s2dq_avx2_run(dst + job.bytes, src + (run.extent - 1) * run.src, &end);
+        s2dq_avx2_run(dst + job.bytes, src + (run.extent - 1) * run.src, &end, false);
     }
     s2dq_avx2_drive_streams(dst, src, &box, &job, kernel, false, streams);
     return true;
@@ -446,7 +446,7 @@ static bool s2dq_avx2_try_transpose(uint8_t *dst, const uint8_t *src, const s2dq
     return true;
 }
 
-static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *box);
+static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool follows);
 
 static bool s2dq_avx2_try_fill(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
 {
@@ -464,7 +464,7 @@ static bool s2dq_avx2_try_fill(uint8_t *dst, const uint8_t *src, const s2dq_box 
     }
     for (int64_t i = 0; i < 32; i += w) memcpy(pattern + i, src, (size_t)w);
     if (box.width < 32) {
-        s2dq_avx2_run_granules(dst, pattern, &box);
+        s2dq_avx2_run_granules(dst, pattern, &box, false);
         return true;
     }
     s2dq_start(&at, &box, 2);
@@ -514,13 +514,14 @@ static bool s2dq_avx2_try_listed(uint8_t *dst, const uint8_t *src, const s2dq_bo
     return true;
 }
 
-static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *box)
+static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool follows)
 {
     s2dq_position at;
     s2dq_order(box, box->width);
     if (s2dq_avx2_try_dense(dst, src, box)) return;
     if (s2dq_avx2_try_listed(dst, src, box)) return;
-    const bool far = s2dq_avx2_bytes(box) >= S2DQ_AVX2_FAR && box->width >= 32 && box->width <= 128;
+    const int64_t most = follows ? S2DQ_LINE : 2 * S2DQ_LINE; /* bytes of a granule that is worth fetching */
+    const bool far = s2dq_avx2_bytes(box) >= S2DQ_AVX2_FAR && box->width >= 32 && box->width <= most;
     const bool whole = box->width % 32 == 0 && box->width <= 128;
     s2dq_start(&at, box, 2);
     do {
@@ -533,7 +534,7 @@ static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *b
     } while (s2dq_next(&at, box, 2));
 }
 
-static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool halfway);
+static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool halfway, bool follows);
 
 #define S2DQ_AVX2_HALFWAY 24576 /* bytes of a scratch between two moves: it stays in the first cache */
 
@@ -603,16 +604,16 @@ static bool s2dq_avx2_try_halfway(uint8_t *dst, const uint8_t *src, const s2dq_b
     do {
         part.width = w;
         s2dq_simplify(&part, first, count);
-        s2dq_avx2_run_by(scratch, src + at.src, &part, false);
+        s2dq_avx2_run_by(scratch, src + at.src, &part, false, false);
         part.width = w; /* the first move may have joined granules, of a source that overlaps itself */
         s2dq_simplify(&part, second, count);
-        s2dq_avx2_run_by(dst + at.dst, scratch, &part, false);
+        s2dq_avx2_run_by(dst + at.dst, scratch, &part, false, false);
     } while (s2dq_next(&at, &box, 0));
     return true;
 }
 
 /* A box of sorted loops, by the kernel that suits its steps, or by two of them if `halfway` says so. */
-static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool halfway)
+static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool halfway, bool follows)
 {
     if (box->count && s2dq_avx2_try_fill(dst, src, box)) return;
     if (box->count && box->width <= 16) {
@@ -632,29 +633,42 @@ static void s2dq_avx2_run_by(uint8_t *dst, const uint8_t *src, s2dq_box *box, bo
         if (s2dq_avx2_try_transpose(dst, src, box, 4)) return;
         if (s2dq_avx2_try_pattern(dst, src, box, 4, 0, NULL, 1, 0)) return;
     }
-    s2dq_avx2_run_granules(dst, src, box);
+    s2dq_avx2_run_granules(dst, src, box, follows);
 }
 
-static void s2dq_avx2_run(uint8_t *dst, const uint8_t *src, s2dq_box *box)
+static void s2dq_avx2_run(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool follows)
 {
-    s2dq_avx2_run_by(dst, src, box, true);
+    s2dq_avx2_run_by(dst, src, box, true, follows);
 }
 
 /* Move the granules of a box, as s2dq_copy does.
- * IN: src; axes[0 .. count), outermost first; width, bytes of a granule.
+ * IN: src; axes[0 .. count), outermost first; width, bytes of a granule; follows, whether the processor follows
+ * streams, so that granules of two lines need no fetching.
  * OUT: dst, exactly the granules named by the loops.
  * Requires: no overlap of src and dst, distinct places in dst, extents >= 1, a CPU with AVX2. */
-static void s2dq_avx2_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
+static void s2dq_avx2_copy_by(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width,
+                              bool follows)
 {
     s2dq_box box;
     if (count > S2DQ_BOX_AXES) {
         for (int64_t i = 0; i < axes->extent; i++)
-            s2dq_avx2_copy(dst + i * axes->dst, src + i * axes->src, axes + 1, count - 1, width);
+            s2dq_avx2_copy_by(dst + i * axes->dst, src + i * axes->src, axes + 1, count - 1, width, follows);
         return;
     }
     box.width = width;
     s2dq_simplify(&box, axes, count);
-    s2dq_avx2_run(dst, src, &box);
+    s2dq_avx2_run(dst, src, &box, follows);
+}
+
+static void s2dq_avx2_copy(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
+{
+    s2dq_avx2_copy_by(dst, src, axes, count, width, false);
+}
+
+/* The same for processors that do. */
+static void s2dq_avx2_copy_followed(uint8_t *dst, const uint8_t *src, const s2dq_axis *axes, int count, int64_t width)
+{
+    s2dq_avx2_copy_by(dst, src, axes, count, width, true);
 }
 
 /* The same, and fill the spare lanes behind each run of bytes that the granules make without a gap.
@@ -676,8 +690,8 @@ static void s2dq_avx2_copy_lanes(uint8_t *dst, const uint8_t *src, const s2dq_ax
     s2dq_simplify(&box, axes, count);
     if (width < 32 && s2dq_avx2_try_pattern(dst, src, &box, 4, lanes, fill, element, 0)) return;
     const int64_t start = s2dq_lanes_of(&spare, &box, lanes, element);
-    s2dq_avx2_run(dst, src, &box);
-    s2dq_avx2_run(dst + start, fill, &spare);
+    s2dq_avx2_run(dst, src, &box, false);
+    s2dq_avx2_run(dst + start, fill, &spare, false);
 }
 
 #else

@@ -56,13 +56,13 @@ typedef struct {
     bool joins;
 } s2dq_kernels;
 
-/* `across`: as s2dq_stores_across says of this machine. */
-static s2dq_kernels s2dq_kernels_of(int isa, int across)
+/* `across` and `follows`: as s2dq_stores_across and s2dq_follows_streams say of this machine. */
+static s2dq_kernels s2dq_kernels_of(int isa, int across, bool follows)
 {
     s2dq_kernels kernels = {.copy = s2dq_copy, .copy_lanes = s2dq_copy_lanes, .lookup = s2dq_lookup};
 #if defined(S2DQ_X86)
     if (isa >= S2DQ_ISA_AVX2) {
-        kernels.copy = s2dq_avx2_copy;
+        kernels.copy = follows ? s2dq_avx2_copy_followed : s2dq_avx2_copy;
         kernels.copy_lanes = s2dq_avx2_copy_lanes;
     }
     if (isa == S2DQ_ISA_AVX2) {
@@ -101,7 +101,7 @@ static s2dq_kernels s2dq_kernels_of(int isa, int across)
 #else
     (void)isa;
 #endif
-    (void)across;
+    (void)across, (void)follows;
     return kernels;
 }
 
