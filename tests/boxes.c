@@ -489,6 +489,16 @@ static const box_call by_hand[] = {
     {.width = 96, .count = 2, .axes = {{2, 96, 480}, {5, 192, 96}}},
     {.width = 128, .count = 2, .axes = {{2, 640, 128}, {5, 128, 256}}},
     {.width = 160, .count = 2, .axes = {{2, 800, 160}, {5, 160, 320}}},
+    /* Granules beside each other in streams that share sets of the caches, written and read: too many streams for that,
+     * and just not; two lines of them, and just less; with a loop around. */
+    {.width = 16, .count = 2, .axes = {{50, 128, 16}, {8, 16, 65536}}},
+    {.width = 16, .count = 2, .axes = {{50, 112, 16}, {7, 16, 65536}}},
+    {.width = 16, .count = 2, .axes = {{8, 160, 16}, {10, 16, 65536}}},
+    {.width = 16, .count = 2, .axes = {{7, 160, 16}, {10, 16, 65536}}},
+    {.width = 32, .count = 3, .axes = {{9, 600, 32}, {8, 32, 65536}, {2, 300, 1000}}},
+    {.width = 16, .count = 2, .axes = {{16, 65536, 16}, {50, 16, 256}}},
+    {.width = 16, .count = 2, .axes = {{15, 65536, 16}, {50, 16, 240}}},
+    {.width = 32, .count = 2, .axes = {{16, 61440, 32}, {50, 32, 512}}},
     /* Merged granules, and transposes, that come from far: in one row, in several, in a plane and in planes. */
     {.width = 6, .count = 2, .axes = {{2, 300000, 6}, {44000, 6, 12}}},
     {.width = 6, .count = 3, .axes = {{2, 672, 6}, {112, 6, 12}, {400, 1344, 1344}}},

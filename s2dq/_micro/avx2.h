@@ -514,9 +514,47 @@ static bool s2dq_avx2_try_listed(uint8_t *dst, const uint8_t *src, const s2dq_bo
     return true;
 }
 
+#define S2DQ_AVX2_SETS 65536 /* streams so many bytes apart, or a multiple, share a set of the second cache, too */
+#define S2DQ_AVX2_WRITTEN 8  /* of which so many that are written are too many for one, */
+#define S2DQ_AVX2_READ 16    /* or so many that are read */
+
+/* Granules that lie beside each other on one side, in streams that collide there: those of a line one after the other,
+ * for the streams between would drive it out of the caches before its next granule comes. */
+static bool s2dq_avx2_try_lines(uint8_t *dst, const uint8_t *src, const s2dq_box *whole)
+{
+    const int64_t w = whole->width, full = S2DQ_LINE / w;
+    s2dq_box box;
+    s2dq_position at;
+    if (w < 8 || w >= S2DQ_LINE || S2DQ_LINE % w) return false;
+    for (int k = 0; k < whole->count * whole->count; k++) {
+        const int a = k / whole->count, b = k % whole->count;
+        const s2dq_axis run = whole->axes[a], streams = whole->axes[b];
+        const bool out = run.dst == w && streams.extent >= S2DQ_AVX2_WRITTEN && streams.dst % S2DQ_AVX2_SETS == 0;
+        const bool in = run.src == w && streams.extent >= S2DQ_AVX2_READ && streams.src % S2DQ_AVX2_SETS == 0;
+        if (a == b || !(out || in) || run.extent < 2 * full || !streams.src || !streams.dst) continue;
+        s2dq_assign(&box, whole);
+        s2dq_drop(&box, a > b ? a : b);
+        s2dq_drop(&box, a > b ? b : a);
+        s2dq_order(&box, w * run.extent * streams.extent);
+        s2dq_start(&at, &box, 0);
+        do {
+            const uintptr_t start = (uintptr_t)(out ? dst + at.dst : src + at.src);
+            const int64_t head = (S2DQ_LINE - (int64_t)(start % S2DQ_LINE)) / w;
+            for (int64_t i = 0, count; i < run.extent; i += count) {
+                count = s2dq_min(i || !head ? full : head, run.extent - i);
+                const s2dq_axis line = {count, run.src, run.dst};
+                s2dq_avx2_granules(dst + at.dst + i * run.dst, src + at.src + i * run.src, streams, line, w);
+            }
+        } while (s2dq_next(&at, &box, 0));
+        return true;
+    }
+    return false;
+}
+
 static void s2dq_avx2_run_granules(uint8_t *dst, const uint8_t *src, s2dq_box *box, bool follows)
 {
     s2dq_position at;
+    if (s2dq_avx2_try_lines(dst, src, box)) return;
     s2dq_order(box, box->width);
     if (s2dq_avx2_try_dense(dst, src, box)) return;
     if (s2dq_avx2_try_listed(dst, src, box)) return;
