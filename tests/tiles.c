@@ -881,7 +881,8 @@ int main(int argc, char **argv)
     long counts[KINDS] = {0};
     int isa = S2DQ_ISA_COUNT - 1;
     while (isa > 0 && (!s2dq_isa_runs(isa) || (argc > 3 && strcmp(argv[3], s2dq_isa_name(isa))))) isa--;
-    kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_DEAR, false); /* with whole lines, whatever this processor makes of them */
+    /* With whole lines, whatever this processor makes of them. */
+    kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_DEAR, false);
     if (!kernels.tile || !kernels.edge) {
         printf("tiles: no such kernels for %s\n", s2dq_isa_name(isa));
         return 2;
@@ -890,8 +891,9 @@ int main(int argc, char **argv)
     for (long k = 0; k < rounds + NEARLY + APART + BARE + ROWS + STILL + WORDS; k++) {
         const long more = k - rounds - NEARLY, bare = more - APART, rows = bare - BARE, still = rows - ROWS;
         const long words = still - STILL;
-        if (more == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_FREE, false); /* which make whole lines past the caches alone */
-        if (rows == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_WHOLE, false); /* which make them otherwise */
+        /* Which make whole lines past the caches alone, and which make them otherwise. */
+        if (more == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_FREE, false);
+        if (rows == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_WHOLE, false);
         const int astray = more >= 0 && bare < 0 && kernels.network && more % 2;
         const int edge = bare >= 0 && rows < 0 && bare % 2;
         const enum kind kind = k < rounds ? draw_kind() : astray ? NETWORK : edge ? EDGE : LOOPS;
