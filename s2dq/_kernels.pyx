@@ -99,6 +99,7 @@ cdef extern from "_micro/tile.h" nogil:
         S2DQ_REGISTER_BYTES
         S2DQ_TILE_LOOPS
         S2DQ_NET_PIECES
+        S2DQ_NET_DIGITS
     ctypedef struct s2dq_steps:
         int trios
     ctypedef struct s2dq_tile:
@@ -116,13 +117,23 @@ cdef extern from "_micro/tile.h" nogil:
         const s2dq_steps *steps
     void s2dq_tile_join_stores(s2dq_tile *tile) noexcept
     void s2dq_tile_choose(s2dq_tile *tile) noexcept
+    ctypedef struct s2dq_bend:
+        int64_t side, total, indices, unit, inside
+        int64_t extent[S2DQ_NET_DIGITS]
+        int64_t step[S2DQ_NET_DIGITS]
+        int64_t index[S2DQ_NET_PIECES]
+        const int32_t *at
     ctypedef struct s2dq_network:
         int64_t levels, loads, stores, run, unit, step, far, asks
+        s2dq_bend bend
         int64_t src[S2DQ_NET_PIECES]
         int64_t dst[S2DQ_NET_PIECES]
         uint8_t table[4][2][S2DQ_REGISTER_BYTES]
     ctypedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
                                          const s2dq_axis *loops) noexcept nogil
+    int64_t s2dq_bend_turns(const s2dq_bend *bend) noexcept
+    int64_t s2dq_bend_pieces(const s2dq_network *network) noexcept
+    bint s2dq_bend_table(int32_t *at, const s2dq_network *network) noexcept
     void s2dq_network_in_lines(s2dq_network_runner runner, uint8_t *dst, const uint8_t *src,
                                const s2dq_network *network, const s2dq_axis *loops) noexcept nogil
     ctypedef struct s2dq_line:
@@ -463,6 +474,7 @@ cdef class Program:
     cdef s2dq_axis *axes
     cdef s2dq_tile *tiles
     cdef s2dq_network *networks
+    cdef int all_networks
     cdef s2dq_steps *steps
     cdef int count, all_boxes
     cdef readonly int64_t low, high  # what is read of X, seen from its first element
@@ -529,6 +541,7 @@ cdef class Program:
                 if table[at - 1] == 2:
                     box.network = &self.networks[networks]
                     networks += 1
+                    self.all_networks = networks
                     at += 1
                     self._read_network(table, &at, box.network)
                     box.network_runner = KERNELS.network(box.network)
@@ -614,10 +627,18 @@ cdef class Program:
     cdef void _reads(self, Box *box, const int64_t *src, int64_t registers, int64_t loads):
         """What a tile or network reads when it reads its pieces in full. OUT: `low` and `high` of the box."""
         cdef int k
+        cdef int64_t last
         box.low, box.high = src[0], src[0]
         for k in range(registers * loads):
             box.low = min(box.low, src[k])
             box.high = max(box.high, src[k] + S2DQ_REGISTER_BYTES // loads)
+        if box.network and box.network.bend.side == 1:
+            for k in range(S2DQ_NET_DIGITS):
+                last = (box.network.bend.extent[k] - 1) * box.network.bend.step[k]
+                box.low += min(0, last)
+                box.high += max(0, last)
+        elif box.network and box.network.bend.side == 2:
+            box.high += (box.network.bend.total - box.network.bend.indices) * box.network.bend.unit
 
     cdef void _reach(self, const Segment *segment, const Box *box):
         """Widen what is read of X by what this box reads."""
@@ -650,7 +671,7 @@ cdef class Program:
         at[0] += 6
         axes[0] += 1
 
-    cdef void _read_network(self, const int64_t[::1] table, Py_ssize_t *at, s2dq_network *network):
+    cdef int _read_network(self, const int64_t[::1] table, Py_ssize_t *at, s2dq_network *network) except -1:
         cdef Py_ssize_t here = at[0]
         cdef int k, level, half
         network.levels = table[here]
@@ -667,7 +688,32 @@ cdef class Program:
         for level in range(network.levels):
             for half in range(2):
                 self._read_register(table, &here, network.table[level][half])
+        network.bend.side = table[here]
+        here += 1
+        if network.bend.side:
+            here = self._read_bend(table, here, network)
         at[0] = here
+        return 0
+
+    cdef Py_ssize_t _read_bend(self, const int64_t[::1] table, Py_ssize_t here, s2dq_network *network) except -1:
+        cdef s2dq_bend *bend = &network.bend
+        cdef int32_t *at
+        cdef int k
+        bend.total, bend.indices = table[here], table[here + 1]
+        bend.unit, bend.inside = table[here + 2], table[here + 3]
+        here += 4
+        for k in range(S2DQ_NET_DIGITS):
+            bend.extent[k], bend.step[k] = table[here + 2 * k], table[here + 2 * k + 1]
+        here += 2 * S2DQ_NET_DIGITS
+        for k in range(S2DQ_NET_PIECES):
+            bend.index[k] = table[here + k]
+        at = <int32_t *>malloc(s2dq_bend_turns(bend) * s2dq_bend_pieces(network) * sizeof(int32_t))
+        bend.at = at
+        if at == NULL:
+            raise MemoryError("plan table: no memory for the program")
+        if not s2dq_bend_table(at, network):
+            raise ValueError("plan table: a network reaches too far")
+        return here + S2DQ_NET_PIECES
 
     cdef void _read_tile(self, const int64_t[::1] table, Py_ssize_t *at, s2dq_tile *tile):
         cdef Py_ssize_t here = at[0]
@@ -736,10 +782,13 @@ cdef class Program:
         return [(segments[s].task_rows, segments[s].first_task) for s in range(self.count)], count
 
     def __dealloc__(self):
+        cdef int k
         free(self.segments)
         free(self.boxes)
         free(self.axes)
         free(self.tiles)
+        for k in range(self.all_networks):
+            free(<void *>self.networks[k].bend.at)
         free(self.networks)
         free(self.steps)
 
@@ -838,7 +887,7 @@ cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis 
                 three[k].extent = 1
             else:
                 three[k] = loops[k - S2DQ_TILE_LOOPS + count]
-        if tiling.box.network and KERNELS.aligner != NULL:
+        if tiling.box.network and not tiling.box.network.bend.side and KERNELS.aligner != NULL:
             s2dq_network_in_lines(tiling.box.network_runner, dst, src, tiling.box.network, three)
         elif tiling.box.network:
             tiling.box.network_runner(dst, src, tiling.box.network, three)

@@ -68,6 +68,11 @@ _WASTED = ((640 << 10, 60.0),)
 # A register of bytes that go through lines: one that is read alone, as it comes; one made of so many, afterwards.
 _EARLY, _LATE = 2.5, {1: 2.5, 2: 4.5, 3: 5.5, 4: 5.5}
 
+# So many bytes go on from each other at most where places are uneven on the other side, along so many axes.
+_BENT_BYTES, _DIGITS = 1 << 14, 4
+_BENT = 0.65  # and they are worth it where they cost so many times as much as what else there is
+_BENT_REACH = 1 << 28  # and so far there: their places are numbers of 32 bits
+
 # Part of a line's price where a network writes it in two halves, as results seldom begin at a line.
 _SPLIT = 0.5
 
@@ -216,6 +221,31 @@ class Tile(NamedTuple):
         return f"{len(self.src.offsets)}x{self.src.width}B>{len(self.dst.offsets)}x{self.dst.width}B"
 
 
+class Bend(NamedTuple):
+    """Places that follow each other on one side of a network and not evenly on the other; see `_micro/tile.h`."""
+
+    side: int  # on which they are uneven
+    digits: tuple[tuple[int, int], ...]  # extent and step there, fastest first
+    indices: int  # of a network
+    unit: int  # bytes from one to the next on the even side
+    inside: int  # loops that turn at every place
+    pieces: tuple[int, ...]  # the index of each, on the uneven side
+
+    @property
+    def total(self) -> int:
+        return prod(extent for extent, _ in self.digits)
+
+    def encode(self) -> list[int]:
+        digits = [*self.digits, *((1, 0),) * (_DIGITS - len(self.digits))]
+        pieces = [*self.pieces, *(0,) * (NETWORK // 16 - len(self.pieces))]
+        flat = [number for digit in digits for number in digit]
+        return [self.side, self.total, self.indices, self.unit, self.inside, *flat, *pieces]
+
+    def __str__(self) -> str:
+        digits = " ".join(f"{extent}:{step}" for extent, step in self.digits)
+        return f"{'XY'[self.side - 1]}[{digits}] by {self.indices}, {self.inside} inside"
+
+
 class Network(NamedTuple):
     """A tile of 1024 bytes in sixteen registers, for transposes of many streams; see `_micro/tile.h`."""
 
@@ -225,11 +255,12 @@ class Network(NamedTuple):
     run: int  # bytes of a run of the result
     unit: int  # of an index in it, where they are of one axis; else 0
     step: int  # between those in the source
+    bend: Bend | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes written."""
-        return NETWORK
+        return NETWORK if self.bend is None else NETWORK * self.bend.total // self.bend.indices
 
     def encode(self) -> list[int]:
         """A flat list of integers, in the order `_kernels.Program` reads it."""
@@ -240,7 +271,7 @@ class Network(NamedTuple):
         for pair in self.tables:
             for part in pair:
                 table += [int.from_bytes(part[k:k + 8], "little", signed=True) for k in range(0, REGISTER, 8)]
-        return table
+        return table + (self.bend.encode() if self.bend else [0])
 
     def fills_lines(self, loop: Axis) -> bool:
         """Never: its runs are short."""
@@ -250,7 +281,9 @@ class Network(NamedTuple):
         return False  # no kernel streams networks
 
     def __str__(self) -> str:
-        return f"{len(self.src.offsets)}x{self.src.width}B>{len(self.dst.offsets)}x{self.dst.width}B net"
+        return f"{len(self.src.offsets)}x{self.src.width}B>{len(self.dst.offsets)}x{self.dst.width}B net" + (
+            f" {self.bend}" if self.bend else ""
+        )
 
 
 def _signed(bits: int) -> int:
@@ -718,6 +751,9 @@ def tile_of(
         return None
     if networks and len(pattern) == 1:
         transposed = best_network(every, follows)
+        bent = best_bend(every) if follows else None
+        if bent and is_worth_bending(bent, transposed, shape):
+            return build_bend(every, bent)
         if transposed and transposed.cost < shape.cost:
             network = build_network(every, transposed)
             return network, tuple(order_loops(loops_of(every, transposed.counts), network))
@@ -851,6 +887,7 @@ class Transpose(NamedTuple):
     columns: tuple[int, ...]
     rows: tuple[int, ...]
     cost: float
+    followed: float = 0.0  # what it costs a processor that follows streams
 
 
 def chain_of(axes: list[Axis], side: int, count: int) -> dict[int, int] | None:
@@ -884,7 +921,7 @@ def best_network(axes: list[Axis], follows: bool = False) -> Transpose | None:
     width = axes[-1].extent
     if width not in (1, 2, 4, 8, 16):
         return None
-    found: list[tuple[float, Transpose]] = []
+    found = []
     for run in (16, 32, 64):  # bytes of a source run
         columns, rows = chain_of(axes, 1, run // width), chain_of(axes, 2, NETWORK // run)
         if not columns or not rows or columns.keys() & rows.keys():
@@ -899,11 +936,12 @@ def best_network(axes: list[Axis], follows: bool = False) -> Transpose | None:
         cost += collisions(axes, counts, (1,) if makes_lines(streams, streams * width) else (1, 2))
         cost += NETWORK // load * _LOAD[load] + NETWORK // store * _STORE[store]
         transpose = Transpose(counts, tuple(columns), tuple(rows), tiles * cost)
-        found.append((tiles * followed_cost(axes, transpose) if follows else transpose.cost, transpose))
+        followed = tiles * followed_cost(axes, transpose) if follows else transpose.cost
+        found.append(transpose._replace(followed=followed))
     if not found:
         return None
-    least = min(transpose.cost for _, transpose in found)
-    return min(found, key=lambda pair: pair[0])[1]._replace(cost=least)
+    least = min(transpose.cost for transpose in found)
+    return min(found, key=lambda transpose: transpose.followed)._replace(cost=least)
 
 
 def followed_cost(axes: list[Axis], shape: Transpose) -> float:
@@ -991,6 +1029,82 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
     alike = all(offset % min(run, LINE) == 0 for offset in dst.offsets)
     unit, step = (width, axes[shape.rows[0]].src) if alike and len(shape.rows) == 1 else (0, 0)
     return Network(side(load, inside, leaving + kept, 1), dst, tuple(tables), run, unit, step)
+
+
+class BentShape(NamedTuple):
+    """A network whose places are uneven on one side: those axes, fastest first; and the network of one axis instead."""
+
+    side: int  # the uneven one
+    digits: tuple[int, ...]
+    axes: tuple[Axis, ...]
+    shape: Transpose
+    cost: float
+    followed: float
+
+
+def best_bend(axes: list[Axis]) -> BentShape | None:
+    """The cheapest network along axes that go on from each other on one side alone, for processors that follow."""
+    found = []
+    for side in (1, 2):
+        even = 3 - side
+        chain: list[int] = []
+        step = unit = axes[-1].extent
+        while len(chain) < _DIGITS:
+            k = next((k for k, axis in enumerate(axes[:-1]) if axis[even] == step and k not in chain), None)
+            if k is None or step * axes[k].extent > _BENT_BYTES or axes[k].extent * abs(axes[k][side]) > _BENT_REACH:
+                break
+            chain.append(k)
+            step *= axes[k].extent
+        if len(chain) < 2:
+            continue
+        total = step // unit
+        first = axes[chain[0]]
+        one = first._replace(extent=total)
+        fused = [*(axis for k, axis in enumerate(axes[:-1]) if k not in chain), one, axes[-1]]
+        shape = best_network(fused, True)
+        place = len(fused) - 2
+        if shape is None or place not in (shape.columns if even == 1 else shape.rows):
+            continue
+        across = shape.columns if even == 1 else shape.rows
+        if len(across) > 1:
+            continue
+        found.append(BentShape(side, tuple(chain), tuple(fused), shape, shape.cost, shape.followed))
+    return min(found, key=lambda bent: bent.followed, default=None)
+
+
+def is_worth_bending(bent: BentShape, transposed: Transpose | None, shape: Shape) -> bool:
+    """Whether uneven places are, where without them there is that network, or the tiles of this shape."""
+    if transposed and transposed.cost < shape.cost:
+        return bent.side == 1 and bent.followed <= _BENT * transposed.followed
+    return bent.cost <= _BENT * shape.cost
+
+
+def build_bend(axes: list[Axis], bent: BentShape) -> tuple[Network, tuple[Loop, ...]]:
+    """The network, and the loops around it: those that share lines of the uneven side are inside of its places."""
+    fused, place = list(bent.axes), len(bent.axes) - 2
+    unit, indices = fused[-1].extent, bent.shape.counts[place]
+
+    def with_steps(step: int, others: int) -> list[Axis]:
+        """The axes, with this step of the places on the uneven side and so many times that of all others."""
+        return [
+            Axis(axis.extent, *(
+                value if side != bent.side else step if k == place else value * others
+                for side, value in ((1, axis.src), (2, axis.dst))
+            ))
+            for k, axis in enumerate(fused)
+        ]
+
+    network = build_network(with_steps(0, 1), bent.shape)
+    numbers = build_network(with_steps(1, 0), bent.shape)
+    index = (numbers.src if bent.side == 1 else numbers.dst).offsets
+    loops = [loop for loop in loops_of(fused, bent.shape.counts) if loop.of != place]
+    loops.sort(key=lambda loop: -abs(loop.axis[bent.side]))
+    inside = sum(abs(loop.axis[bent.side]) < LINE for loop in loops[-3:])
+    digits = tuple((axes[k].extent, axes[k][bent.side]) for k in bent.digits)
+    bend = Bend(bent.side, digits, indices, unit, inside, index)
+    others = [k for k in range(len(axes)) if k not in bent.digits]
+    ordered = tuple(loop._replace(of=(others[:-1] + [-1] + others[-1:])[loop.of]) for loop in loops)
+    return network._replace(unit=0, step=0, bend=bend), ordered
 
 
 def bytes_of(axes: list[Axis], counts: tuple[int, ...], pattern: Pattern) -> list[Entry]:

@@ -912,10 +912,21 @@ def test_a_network_that_has_no_kernel_is_refused():
     """One level, and 64 bytes of a register side by side on either side: nothing to exchange."""
     pieces = _tiles.NETWORK // 16
     box = [0, 1, 0, 0, _tiles.NETWORK, 0, 0, 0, 0, 0]
-    network = [1, 0, 0, 0, 1, *range(pieces), 1, *range(pieces), *[0] * (2 * _tiles.REGISTER // 8)]
+    network = [1, 0, 0, 0, 1, *range(pieces), 1, *range(pieces), *[0] * (2 * _tiles.REGISTER // 8), 0]
     table = [1, 0, 0, 1, *box, 2, 0, *network]
     with pytest.raises(ValueError, match="plan table: no kernel for a network of this shape"):
         _kernels.Program(np.array(table, np.int64))
+
+
+@pytest.mark.skipif(not (_kernels.tile_means() or [False])[0], reason="no networks on this instruction set")
+@pytest.mark.parametrize(("step", "refused"), [(1 << 20, "no kernel"), (1 << 31, "a network reaches too far")])
+def test_uneven_places_are_numbers_of_32_bits(step, refused):
+    pieces = _tiles.NETWORK // 16
+    box = [0, 1, 0, 0, _tiles.NETWORK, 0, 0, 0, 0, 0]
+    network = [1, 0, 0, 0, 1, *range(pieces), 1, *range(pieces), *[0] * (2 * _tiles.REGISTER // 8)]
+    bend = _tiles.Bend(1, ((2, step), (8, 64)), 16, 1, 0, tuple(range(16))).encode()
+    with pytest.raises(ValueError, match=f"plan table: {refused}"):
+        _kernels.Program(np.array([1, 0, 0, 1, *box, 2, 0, *network, *bend], np.int64))
 
 
 def ask_for_large_programs():

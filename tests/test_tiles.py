@@ -123,6 +123,30 @@ def random_transpose_box(rng):
     return Box(X, Y, 0, 0, width, axes)
 
 
+def random_bent_box(rng):
+    """Narrow lines of pixels to planes, or back: channels, lines, and others around them."""
+    width = int(rng.choice((1, 1, 1, 2, 4)))
+    channels, across = int(rng.choice((16, 32, 64, 20))), int(rng.integers(5, 45))
+    down, blocks = int(rng.integers(2, 24)), int(rng.integers(1, 4))
+    pixel = width * channels * blocks + int(rng.choice((0, 0, 8)))
+    line, plane = pixel * across * int(rng.integers(1, 3)) + int(rng.choice((0, 16))), width * across * down
+    steps = [(width, plane), (width * channels, plane * channels), (pixel, width), (line, width * across)]
+    turned = int(rng.choice((1, -1)))
+    if rng.random() < 0.3:  # which no network of even places suits
+        width, channels, across, turned = 1, 64, int(rng.integers(9, 16)), -1
+        pixel, line, plane = channels * blocks, channels * blocks * across, across * down
+        steps = [(1, plane), (channels, plane * channels), (pixel, 1), (line, across)]
+    axes = [
+        Axis(extent, *(step[::turned])) for extent, step in zip((channels, blocks, across, down), steps)
+    ]
+    return Box(X, Y, 0, 0, *canonical(axes, width, grow=False))
+
+
+def bends_in(segments):
+    tiles = [box.tile for segment in segments for box in segment.boxes]
+    return [tile.bend.side for tile in tiles if isinstance(tile, Network) and tile.bend]
+
+
 def networks_in(segments):
     return sum(isinstance(box.tile, Network) for segment in segments for box in segment.boxes)
 
@@ -530,6 +554,28 @@ def test_networks_of_random_transposes(rng, follows):
         expected = map_of_granules(box.axes, box.pattern, box.width)
         equal(map_of_segments(segments), distinct(expected), f"{box}\n{Plan(segments, 0)}")
     assert networks > 15
+
+
+def test_networks_of_narrow_lines(rng):
+    """Places that are uneven on either side; and none where the processor does not follow streams."""
+    sides = set()
+    for _ in range(60):
+        box = random_bent_box(rng)
+        segments = tiled(box, means=ALL_MEANS._replace(follows=True))
+        sides.update(bends_in(segments))
+        expected = map_of_granules(box.axes, box.pattern, box.width)
+        equal(map_of_segments(segments), distinct(expected), f"{box}\n{Plan(segments, 0)}")
+        assert not bends_in(tiled(box))
+    assert sides == {1, 2}
+
+
+def test_what_narrow_lines_become():
+    """28x28 pixels of 64 channels in blocks to planes: whole lines of 64 pixels from 16 channels at a time."""
+    axes = tuple(Axis(*axis) for axis in [(64, 1, 784), (28, 7168, 28), (28, 128, 1)])
+    segments = tiled(Box(X, Y, 0, 0, 1, axes), means=ALL_MEANS._replace(follows=True))
+    ((_, (box,)),) = segments
+    assert str(box.tile) == "64x16B>16x64B net X[28:128 28:7168] by 64, 1 inside"
+    assert box.tile.bend.total == 784 and box.tile.nbytes == 16 * 784
 
 
 def test_boxes_in_parts_move_what_they_moved(rng, monkeypatch):
@@ -968,6 +1014,17 @@ def test_kernels_run_networks(rng):
     assert networks > 5 if KERNEL_MEANS.networks else networks == 0
     for box in boxes:
         run_by_kernels(rng, box, tiled_for_kernels(box))
+
+
+@pytest.mark.skipif(_kernels.isa() != "avx512vbmi", reason="no other kernels have uneven places")
+def test_kernels_run_networks_of_narrow_lines(rng):
+    boxes = [random_bent_box(rng) for _ in range(60)]
+    sides = set()
+    for box in boxes:
+        segments = tiled(box, means=KERNEL_MEANS._replace(follows=True))
+        sides.update(bends_in(segments))
+        run_by_kernels(rng, box, segments)
+    assert sides == {1, 2}
 
 
 @needs_tiles

@@ -12,7 +12,7 @@
 
 #include "dispatch.h"
 
-enum { ARENA = 1 << 18, NEARLY = 400, APART = 600, BARE = 200, ROWS = 400, STILL = 200, WORDS = 400, POISON = 0xA5 };
+enum { ARENA = 1 << 18, NEARLY = 400, APART = 600, BARE = 200, ROWS = 400, STILL = 200, WORDS = 400, BENDS = 400, POISON = 0xA5 };
 enum { NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
 enum kind { LOOPS, EDGE, SWEEPS, NETWORK, KINDS };
 
@@ -79,6 +79,40 @@ static void plain_network(uint8_t *dst, const uint8_t *src)
         memcpy(now, then, sizeof now);
     }
     for (int k = 0; k < NET_BYTES; k++) dst[network.dst[k / out_width] + k % out_width] = now[k];
+}
+
+/* Where place `i` lies on the uneven side. */
+static int64_t bend_at(int64_t i)
+{
+    int64_t place = 0;
+    for (int k = 0; k < S2DQ_NET_DIGITS; k++) {
+        place += i % network.bend.extent[k] * network.bend.step[k];
+        i /= network.bend.extent[k];
+    }
+    return place;
+}
+
+/* OUT: the pieces of the uneven side, where the places begin with `first`. */
+static void move_network(const s2dq_network *all, int64_t first)
+{
+    const int64_t *base = all->bend.side == 1 ? all->src : all->dst;
+    int64_t *at = all->bend.side == 1 ? network.src : network.dst;
+    for (int64_t piece = 0; piece < S2DQ_NET_REGISTERS * (all->bend.side == 1 ? all->loads : all->stores); piece++)
+        at[piece] = base[piece] + bend_at(first + all->bend.index[piece]);
+}
+
+/* A network at all its places, as if each were one of its own. */
+static void plain_bent(uint8_t *dst, const uint8_t *src)
+{
+    const s2dq_network all = network;
+    const s2dq_bend *bend = &all.bend;
+    const int64_t last = bend->total - bend->indices;
+    for (int64_t done = 0; done < bend->total; done += bend->indices) {
+        const int64_t first = done < last ? done : last, even = first * bend->unit;
+        move_network(&all, first);
+        plain_network(dst + (bend->side == 1 ? even : 0), src + (bend->side == 1 ? 0 : even));
+        network = all;
+    }
 }
 
 static void plain_run(uint8_t *dst, const uint8_t *src, void (*plain)(uint8_t *, const uint8_t *))
@@ -772,9 +806,80 @@ static void draw_astray(void)
     if (loops[other].extent > most) loops[other].extent = most;
 }
 
+/* Networks whose places are uneven on one side: any digits, any pieces of the source; nothing is stored twice but by a
+ * network that goes back. */
+static void draw_bent(void)
+{
+    draw_transpose();
+    s2dq_bend *bend = &network.bend;
+    const int into = S2DQ_NET_REGISTERS * (int)network.stores, from = S2DQ_NET_REGISTERS * (int)network.loads;
+    const int width = S2DQ_REGISTER_BYTES / (int)network.stores;
+    bend->side = between(1, 2);
+    bend->indices = 1LL << between(0, bend->side == 1 ? 6 : network.stores == 1 ? 4 : network.stores == 2 ? 5 : 6);
+    do {
+        bend->total = 1;
+        for (int k = 0; k < S2DQ_NET_DIGITS; k++) bend->total *= bend->extent[k] = one_in(2) ? 1 : between(1, 12);
+    } while (bend->total < bend->indices || bend->total > 300 || bend->total / bend->indices > 64);
+    bend->inside = between(0, S2DQ_TILE_LOOPS);
+    int64_t span;
+    if (bend->side == 1) {
+        bend->unit = between(0, 8);
+        for (int k = 0; k < S2DQ_NET_DIGITS; k++) bend->step[k] = between(-200, 200);
+        for (int piece = 0; piece < from; piece++) {
+            bend->index[piece] = between(0, bend->indices - 1);
+            network.src[piece] = between(-100, 100);
+        }
+        const int64_t step = width + between(0, 9);
+        const int turned = (int)between(0, 5); /* which bit of a piece's number steps least */
+        for (int piece = 0; piece < into; piece++) {
+            network.dst[piece] = 0;
+            for (int bit = 0, bits = place_of((const int[]){16, 32, 64}, 3, into) + 4; bit < bits; bit++)
+                if (piece >> bit & 1) network.dst[piece] += step << (bit + turned) % bits;
+        }
+        span = step * into + bend->unit * bend->total;
+    } else {
+        bend->unit = between(-20, 20);
+        const int64_t each = into / bend->indices;
+        int64_t step = each * width + between(0, 9);
+        for (int k = 0; k < S2DQ_NET_DIGITS; k++) {
+            bend->step[k] = step;
+            step = step * bend->extent[k] + between(0, 9);
+        }
+        span = step;
+        int order[S2DQ_NET_PIECES];
+        for (int piece = 0; piece < into; piece++) {
+            const int other = (int)between(0, piece);
+            order[piece] = order[other];
+            order[other] = piece;
+        }
+        for (int piece = 0; piece < into; piece++) {
+            bend->index[order[piece]] = piece / each;
+            network.dst[order[piece]] = piece % each * width;
+        }
+        int64_t steps[6];
+        for (int bit = 0; bit < 6; bit++) steps[bit] = between(-500, 500);
+        for (int piece = 0; piece < from; piece++) {
+            network.src[piece] = 0;
+            for (int bit = 0; bit < 6; bit++)
+                if (piece >> bit & 1) network.src[piece] += steps[bit];
+        }
+    }
+    for (int k = S2DQ_TILE_LOOPS - 1; k >= 0; k--) {
+        loops[k].extent = span > ARENA / 12 ? 1 : between(1, 3);
+        loops[k].src = between(-150, 150);
+        loops[k].dst = span;
+        loops[k].src_back = one_in(2) ? between(-100, 100) : 0;
+        loops[k].dst_back = -between(0, 9); /* the last turn goes further instead: places may turn around the loops */
+        span = span * loops[k].extent + 9;
+    }
+}
+
 static void run_network(uint8_t *dst, const uint8_t *src)
 {
-    if (!kernels.aligner) {
+    static int32_t at[300 * S2DQ_NET_PIECES];
+    if (network.bend.side && !s2dq_bend_table(at, &network)) exit(1);
+    network.bend.at = at;
+    if (!kernels.aligner || network.bend.side) {
         kernels.network(&network)(dst, src, &network, loops);
         return;
     }
@@ -817,14 +922,37 @@ static extent over_loops(extent reach, int64_t (*at)(int, int64_t))
     return reach;
 }
 
+static extent reach_together(extent a, extent b)
+{
+    return (extent){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+}
+
+/* OUT: what a network reads and writes in one turn of the loops, at all its places. */
+static void network_reach(extent *in, extent *out)
+{
+    const s2dq_network all = network;
+    const s2dq_bend *bend = &all.bend;
+    const int64_t last = bend->total - bend->indices;
+    *in = *out = (extent){INT64_MAX, INT64_MIN};
+    for (int64_t done = 0; done == 0 || done < bend->total; done += bend->side ? bend->indices : 1) {
+        const int64_t first = done < last ? done : last, even = bend->side ? first * bend->unit : 0;
+        if (bend->side) move_network(&all, first);
+        extent reads = reach_of(network.src, NULL, S2DQ_NET_REGISTERS, network.loads);
+        extent writes = reach_of(network.dst, NULL, S2DQ_NET_REGISTERS, network.stores);
+        if (bend->side == 1) writes.low += even, writes.high += even;
+        else reads.low += even, reads.high += even;
+        *in = reach_together(*in, reads), *out = reach_together(*out, writes);
+        network = all;
+    }
+}
+
 /* Whether the program just drawn gives what the plain executor gives, and no byte more. `moves`: wherever in a line the
  * result begins, as some kernels look. */
 static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kind kind, int moves)
 {
     extent in, out;
     if (kind == NETWORK) {
-        in = reach_of(network.src, NULL, S2DQ_NET_REGISTERS, network.loads);
-        out = reach_of(network.dst, NULL, S2DQ_NET_REGISTERS, network.stores);
+        network_reach(&in, &out);
     } else {
         in = reach_of(asked.src, kind == EDGE ? asked.src_mask : NULL, asked.inputs, asked.loads);
         out = reach_of(asked.dst, asked.dst_mask, asked.outputs, asked.stores);
@@ -859,7 +987,7 @@ static int program_holds(uint8_t *src, uint8_t *dst, uint8_t *expected, enum kin
     y = expected + (y - dst);
     switch (kind) {
     case EDGE: plain_tile(y, x); break;
-    case NETWORK: plain_run(y, x, plain_network); break;
+    case NETWORK: plain_run(y, x, network.bend.side ? plain_bent : plain_network); break;
     default: plain_run(y, x, plain_tile);
     }
     return memcmp(dst, expected, ARENA) == 0;
@@ -888,16 +1016,20 @@ int main(int argc, char **argv)
         return 2;
     }
     sow(seed);
-    for (long k = 0; k < rounds + NEARLY + APART + BARE + ROWS + STILL + WORDS; k++) {
+    long bents = 0;
+    for (long k = 0; k < rounds + NEARLY + APART + BARE + ROWS + STILL + WORDS + BENDS; k++) {
         const long more = k - rounds - NEARLY, bare = more - APART, rows = bare - BARE, still = rows - ROWS;
-        const long words = still - STILL;
+        const long words = still - STILL, bends = words - WORDS;
         /* Which make whole lines past the caches alone, and which make them otherwise. */
         if (more == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_FREE, false);
         if (rows == 0) kernels = s2dq_kernels_of(isa, S2DQ_ACROSS_WHOLE, false);
         const int astray = more >= 0 && bare < 0 && kernels.network && more % 2;
         const int edge = bare >= 0 && rows < 0 && bare % 2;
-        const enum kind kind = k < rounds ? draw_kind() : astray ? NETWORK : edge ? EDGE : LOOPS;
+        const int bent = bends >= 0 && kernels.network && kernels.aligner; /* which no other instruction set runs */
+        const enum kind kind = k < rounds ? draw_kind() : astray || bent ? NETWORK : edge ? EDGE : LOOPS;
         if (astray) draw_astray();
+        else if (bent) draw_bent(), bents++;
+        else if (bends >= 0) draw_tile();
         else if (words >= 0) draw_words();
         else if (still >= 0) draw_still();
         else if (rows >= 0) draw_rows();
@@ -924,6 +1056,6 @@ int main(int argc, char **argv)
             counts[NETWORK], in_lines);
     if (kernels.steps && (!trios || trios == WORDS)) return 1;
     if ((kernels.aligner && (!aligned || !in_rows)) || !paired || !sames || !joined) return 1;
-    if ((kernels.sweep && !swept) || (kernels.network && kernels.aligner && !in_lines)) return 1;
+    if ((kernels.sweep && !swept) || (kernels.network && kernels.aligner && (!in_lines || !bents))) return 1;
     return 0;
 }

@@ -14,6 +14,9 @@ REGISTER = 64
 
 def run_of_network(network):
     """The map of one turn of a network: sixteen registers, exchanged pair by pair on every level."""
+    if network.bend:
+        return run_of_bend(network)
+
     def bytes_of(side):
         assert side.masks == ((1 << side.width) - 1,) * (16 * REGISTER // side.width), "pieces are full"
         return (np.array(side.offsets, np.int64)[:, None] + np.arange(side.width)).reshape(16, REGISTER)
@@ -27,6 +30,27 @@ def run_of_network(network):
             made[k] = pair[list(other if k >> level & 1 else clear)]
         registers = made
     return np.stack([bytes_of(network.dst).reshape(-1), registers.reshape(-1)], axis=1)
+
+
+def run_of_bend(network):
+    """The map of all places of a network where they are uneven on one side; the last ones go back, as loops do."""
+    bend = network.bend
+    places = np.zeros(1, np.int64)
+    for extent, step in bend.digits:
+        places = (np.arange(extent)[:, None] * step + places).reshape(-1)
+    assert len(places) == bend.total >= bend.indices
+    maps = []
+    for done in range(0, bend.total, bend.indices):
+        first = min(done, bend.total - bend.indices)
+        sides = {1: network.src, 2: network.dst}
+        for number, side in sides.items():
+            if number == bend.side:
+                moved = places[first + np.array(bend.pieces)] + np.array(side.offsets)
+            else:
+                moved = np.array(side.offsets) + first * bend.unit
+            sides[number] = side._replace(offsets=tuple(moved.tolist()))
+        maps.append(run_of_network(network._replace(src=sides[1], dst=sides[2], bend=None)))
+    return np.concatenate(maps)
 
 
 def run_of_tile(tile):

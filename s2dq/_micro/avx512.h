@@ -972,6 +972,22 @@ S2DQ_512_INLINE __m512i s2dq_512_exchange(__m512i a, __m512i b, __m512i table, i
     }
 }
 
+/* All levels of a network. */
+S2DQ_512_INLINE void s2dq_512_exchanges(__m512i *r, const __m512i (*table)[2], int levels, int granule)
+{
+#pragma GCC unroll 4
+    for (int l = 0; l < levels; l++) {
+        const int bit = 1 << l, interleaved = l < levels - 1 && l < 4 - granule ? 1 << granule : 0;
+#pragma GCC unroll 16
+        for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
+            if (k & bit) continue;
+            const __m512i a = r[k], b = r[k | bit];
+            r[k] = s2dq_512_exchange(a, b, table[l][0], interleaved, false);
+            r[k | bit] = s2dq_512_exchange(a, b, table[l][1], interleaved, true);
+        }
+    }
+}
+
 /* All turns of the loops of a network; see s2dq_512_run. */
 S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
                                   const s2dq_network *net, const s2dq_axis *loops, int levels, int loads, int stores)
@@ -1038,22 +1054,98 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
                     r[k] = s2dq_512_load(s + s2dq_512_place(src_step, k), src_at, loads);
                     S2DQ_512_LOADED(r[k]);
                 }
-#pragma GCC unroll 4
-                for (int l = 0; l < levels; l++) {
-#pragma GCC unroll 16
-                    for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
-                        const int bit = 1 << l, interleaved = l < levels - 1 && l < 4 - granule ? 1 << granule : 0;
-                        if (k & bit) continue;
-                        const __m512i a = r[k], b = r[k | bit];
-                        r[k] = s2dq_512_exchange(a, b, table[l][0], interleaved, false);
-                        r[k | bit] = s2dq_512_exchange(a, b, table[l][1], interleaved, true);
-                    }
-                }
+                s2dq_512_exchanges(r, table, levels, granule);
 #pragma GCC unroll 16
                 for (int k = 0; k < S2DQ_NET_REGISTERS; k++)
                     s2dq_512_store(d + s2dq_512_place(dst_step, k), dst_at, stores, r[k]);
                 s += loops[2].src;
                 d += loops[2].dst;
+            }
+        }
+    }
+}
+
+/* Four pieces of 16 bytes, or two of 32, from or to where a table says. */
+S2DQ_512_INLINE __m512i s2dq_512_load_at(const uint8_t *src, const int32_t *at, int loads)
+{
+    const int64_t wide[4] = {at[0], loads > 1 ? at[1] : 0, loads > 2 ? at[2] : 0, loads > 2 ? at[3] : 0};
+    return s2dq_512_load(src, wide, loads);
+}
+
+S2DQ_512_INLINE void s2dq_512_store_at(uint8_t *dst, const int32_t *at, int stores, __m512i value)
+{
+    const int64_t wide[4] = {at[0], stores > 1 ? at[1] : 0, stores > 2 ? at[2] : 0, stores > 2 ? at[3] : 0};
+    s2dq_512_store(dst, wide, stores, value);
+}
+
+/* The same for places that are uneven on one side. Nothing is fetched by software. */
+S2DQ_512_INLINE void s2dq_512_bent(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2DQ_RESTRICT src,
+                                   const s2dq_network *net, const s2dq_axis *loops, int levels, int loads, int stores,
+                                   int side)
+{
+    __m512i table[S2DQ_NET_LEVELS][2];
+    const s2dq_bend *bend = &net->bend;
+    const int granule = 6 - levels - loads / 2 - stores / 2, others = side == 1 ? stores : loads;
+    const int64_t *even_side = side == 1 ? net->dst : net->src;
+    int64_t even[4] = {0}, even_step[4];
+    for (int k = 0; k < others; k++) even[k] = even_side[k];
+    for (int bit = 0; bit < 4; bit++) even_step[bit] = even_side[others << bit];
+    for (int l = 0; l < levels; l++) {
+        table[l][0] = _mm512_loadu_si512(net->table[l][0]);
+        table[l][1] = _mm512_loadu_si512(net->table[l][1]);
+    }
+    const int64_t turns = s2dq_bend_turns(bend);
+    const int32_t *at = bend->at;
+    for (int64_t turn = 0; turn < turns; turn++, at += S2DQ_NET_REGISTERS * (side == 1 ? loads : stores)) {
+        const int64_t along = s2dq_min(turn * bend->indices, bend->total - bend->indices) * bend->unit;
+        for (int64_t i = 0; i < loops[0].extent; i++) {
+            for (int64_t j = 0; j < loops[1].extent; j++) {
+                const uint8_t *s = src + (side == 1 ? 0 : along);
+                uint8_t *d = dst + (side == 1 ? along : 0);
+                s2dq_tile_turn(loops, i, j, &s, &d);
+                for (int64_t left = loops[2].extent; left > 0; left--) {
+                    __m512i r[S2DQ_NET_REGISTERS];
+                    if (left == 1) s -= loops[2].src_back, d -= loops[2].dst_back;
+#pragma GCC unroll 16
+                    for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
+                        r[k] = side == 1 ? s2dq_512_load_at(s, at + k * loads, loads)
+                                         : s2dq_512_load(s + s2dq_512_place(even_step, k), even, loads);
+                        S2DQ_512_LOADED(r[k]);
+                    }
+                    s2dq_512_exchanges(r, table, levels, granule);
+#pragma GCC unroll 16
+                    for (int k = 0; k < S2DQ_NET_REGISTERS; k++) {
+                        if (side == 1) s2dq_512_store(d + s2dq_512_place(even_step, k), even, stores, r[k]);
+                        else s2dq_512_store_at(d, at + k * stores, stores, r[k]);
+                    }
+                    s += loops[2].src;
+                    d += loops[2].dst;
+                }
+            }
+        }
+    }
+}
+
+/* The loops around it first. */
+S2DQ_512_INLINE void s2dq_512_bent_outside(s2dq_network_runner runner, uint8_t *dst, const uint8_t *src,
+                                           const s2dq_network *net, const s2dq_axis *loops)
+{
+    s2dq_axis inner[S2DQ_TILE_LOOPS], outer[S2DQ_TILE_LOOPS];
+    for (int k = 0; k < S2DQ_TILE_LOOPS; k++) {
+        const bool inside = k >= S2DQ_TILE_LOOPS - net->bend.inside;
+        inner[k] = inside ? loops[k] : s2dq_once;
+        outer[k] = inside ? s2dq_once : loops[k];
+    }
+    for (int64_t i = 0; i < outer[0].extent; i++) {
+        for (int64_t j = 0; j < outer[1].extent; j++) {
+            const uint8_t *s = src;
+            uint8_t *d = dst;
+            s2dq_tile_turn(outer, i, j, &s, &d);
+            for (int64_t k = 0; k < outer[2].extent; k++) {
+                const bool last = k == outer[2].extent - 1;
+                runner(d - (last ? outer[2].dst_back : 0), s - (last ? outer[2].src_back : 0), net, inner);
+                s += outer[2].src;
+                d += outer[2].dst;
             }
         }
     }
@@ -1076,8 +1168,29 @@ S2DQ_512_EACH_NET(S2DQ_512_NET)
 
 static const s2dq_network_runner s2dq_512_networks[S2DQ_NET_LEVELS][3][3] = {S2DQ_512_EACH_NET(S2DQ_512_NET_ENTRY)};
 
+#define S2DQ_512_BENT_OF(SIDE, V, L, S)                                                                             \
+    S2DQ_512 static void s2dq_512_bent_turns_##SIDE##V##L##S(uint8_t *dst, const uint8_t *src,                   \
+                                                             const s2dq_network *network, const s2dq_axis *loops) \
+    {                                                                                                            \
+        s2dq_512_bent(dst, src, network, loops, V, L, S, SIDE);                                                  \
+    }                                                                                                            \
+    S2DQ_512 static void s2dq_512_bent_##SIDE##V##L##S(uint8_t *dst, const uint8_t *src,                         \
+                                                       const s2dq_network *network, const s2dq_axis *loops)      \
+    {                                                                                                            \
+        s2dq_512_bent_outside(s2dq_512_bent_turns_##SIDE##V##L##S, dst, src, network, loops);                    \
+    }
+#define S2DQ_512_BENT(V, L, S) S2DQ_512_BENT_OF(1, V, L, S) S2DQ_512_BENT_OF(2, V, L, S)
+
+S2DQ_512_EACH_NET(S2DQ_512_BENT)
+
+#define S2DQ_512_BENT_ENTRY(V, L, S) \
+    [V - 1][L / 2][S / 2] = {s2dq_512_bent_1##V##L##S, s2dq_512_bent_2##V##L##S},
+
+static const s2dq_network_runner s2dq_512_bents[S2DQ_NET_LEVELS][3][3][2] = {S2DQ_512_EACH_NET(S2DQ_512_BENT_ENTRY)};
+
 static s2dq_network_runner s2dq_512_network_runner(const s2dq_network *net)
 {
+    if (net->bend.side) return s2dq_512_bents[net->levels - 1][net->loads / 2][net->stores / 2][net->bend.side - 1];
     return s2dq_512_networks[net->levels - 1][net->loads / 2][net->stores / 2];
 }
 

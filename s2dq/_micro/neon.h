@@ -363,8 +363,7 @@ static s2dq_tile_runner s2dq_neon_runner(const s2dq_tile *tile)
 
 static s2dq_network_runner s2dq_neon_network_runner(const s2dq_network *net)
 {
-    (void)net;
-    return s2dq_neon_run_network;
+    return net->bend.side ? NULL : s2dq_neon_run_network;
 }
 
 #endif

@@ -160,14 +160,59 @@ static inline void s2dq_tile_join_stores(s2dq_tile *tile)
  */
 enum { S2DQ_NET_REGISTERS = 16, S2DQ_NET_PIECES = 64, S2DQ_NET_LEVELS = 4 };
 
+enum { S2DQ_NET_DIGITS = 4 };
+
+/* Indices that follow each other in one side's runs and not evenly in the other's: those of a narrow line of pixels,
+ * then of the next line. There, place p is where the digits of p say, of which the first changes fastest. */
+typedef struct {
+    int64_t side; /* on which places are uneven: 1 the source, 2 the result, 0 none */
+    int64_t total, indices, unit; /* places, those of a network, bytes from one to the next on the even side */
+    int64_t inside; /* loops that turn at every place of the network */
+    int64_t extent[S2DQ_NET_DIGITS], step[S2DQ_NET_DIGITS];
+    int64_t index[S2DQ_NET_PIECES]; /* of each piece of the uneven side */
+    const int32_t *at;              /* and where it lies, for one network after the other; see s2dq_bend_table */
+} s2dq_bend;
+
 typedef struct {
     int64_t levels, loads, stores; /* pieces in a register */
     int64_t run, unit, step;       /* bytes of a run of the result, of an index in it, and between those of the source */
     int64_t far;                   /* whether the source has to be fetched from beyond the nearer caches */
     int64_t asks;                  /* whether lines of the result are fetched before they are written */
     int64_t src[S2DQ_NET_PIECES], dst[S2DQ_NET_PIECES];
+    s2dq_bend bend;
     uint8_t table[S2DQ_NET_LEVELS][2][S2DQ_REGISTER_BYTES];
 } s2dq_network;
+
+/* How many networks there are along uneven places: the last one goes back. */
+static inline int64_t s2dq_bend_turns(const s2dq_bend *bend)
+{
+    return (bend->total + bend->indices - 1) / bend->indices;
+}
+
+static inline int64_t s2dq_bend_pieces(const s2dq_network *net)
+{
+    return S2DQ_NET_REGISTERS * (net->bend.side == 1 ? net->loads : net->stores);
+}
+
+/* OUT: where every piece of the uneven side lies, network after network. Returns 0 if one is too far away. */
+static inline bool s2dq_bend_table(int32_t *at, const s2dq_network *net)
+{
+    const s2dq_bend *bend = &net->bend;
+    const int64_t *base = bend->side == 1 ? net->src : net->dst;
+    for (int64_t turn = 0; turn < s2dq_bend_turns(bend); turn++) {
+        const int64_t first = s2dq_min(turn * bend->indices, bend->total - bend->indices);
+        for (int64_t piece = 0; piece < s2dq_bend_pieces(net); piece++) {
+            int64_t left = first + bend->index[piece], place = base[piece];
+            for (int k = 0; k < S2DQ_NET_DIGITS; k++) {
+                place += left % bend->extent[k] * bend->step[k];
+                left /= bend->extent[k];
+            }
+            if (place != (int32_t)place) return false;
+            *at++ = (int32_t)place;
+        }
+    }
+    return true;
+}
 
 typedef void (*s2dq_network_runner)(uint8_t *dst, const uint8_t *src, const s2dq_network *network,
                                     const s2dq_axis *loops);
