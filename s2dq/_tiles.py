@@ -1038,8 +1038,6 @@ class BentShape(NamedTuple):
     digits: tuple[int, ...]
     axes: tuple[Axis, ...]
     shape: Transpose
-    cost: float
-    followed: float
 
 
 def best_bend(axes: list[Axis]) -> BentShape | None:
@@ -1057,26 +1055,19 @@ def best_bend(axes: list[Axis]) -> BentShape | None:
             step *= axes[k].extent
         if len(chain) < 2:
             continue
-        total = step // unit
-        first = axes[chain[0]]
-        one = first._replace(extent=total)
+        one = axes[chain[0]]._replace(extent=step // unit)
         fused = [*(axis for k, axis in enumerate(axes[:-1]) if k not in chain), one, axes[-1]]
         shape = best_network(fused, True)
-        place = len(fused) - 2
-        if shape is None or place not in (shape.columns if even == 1 else shape.rows):
-            continue
-        across = shape.columns if even == 1 else shape.rows
-        if len(across) > 1:
-            continue
-        found.append(BentShape(side, tuple(chain), tuple(fused), shape, shape.cost, shape.followed))
-    return min(found, key=lambda bent: bent.followed, default=None)
+        if shape and (shape.columns if even == 1 else shape.rows) == (len(fused) - 2,):
+            found.append(BentShape(side, tuple(chain), tuple(fused), shape))
+    return min(found, key=lambda bent: bent.shape.followed, default=None)
 
 
 def is_worth_bending(bent: BentShape, transposed: Transpose | None, shape: Shape) -> bool:
     """Whether uneven places are, where without them there is that network, or the tiles of this shape."""
     if transposed and transposed.cost < shape.cost:
-        return bent.side == 1 and bent.followed <= _BENT * transposed.followed
-    return bent.cost <= _BENT * shape.cost
+        return bent.side == 1 and bent.shape.followed <= _BENT * transposed.followed
+    return bent.shape.cost <= _BENT * shape.cost
 
 
 def build_bend(axes: list[Axis], bent: BentShape) -> tuple[Network, tuple[Loop, ...]]:

@@ -12,7 +12,8 @@
 
 #include "dispatch.h"
 
-enum { ARENA = 1 << 18, NEARLY = 400, APART = 600, BARE = 200, ROWS = 400, STILL = 200, WORDS = 400, BENDS = 400, POISON = 0xA5 };
+enum { ARENA = 1 << 18, POISON = 0xA5 };
+enum { NEARLY = 400, APART = 600, BARE = 200, ROWS = 400, STILL = 200, WORDS = 400, BENDS = 400 }; /* more rounds */
 enum { NET_BYTES = S2DQ_NET_REGISTERS * S2DQ_REGISTER_BYTES };
 enum kind { LOOPS, EDGE, SWEEPS, NETWORK, KINDS };
 
