@@ -98,6 +98,8 @@ cdef extern from "_micro/tile.h" nogil:
         S2DQ_PIECES
         S2DQ_REGISTER_BYTES
         S2DQ_TILE_LOOPS
+        S2DQ_FETCH_NEAREST
+        S2DQ_FETCH_SECOND
         S2DQ_NET_PIECES
         S2DQ_NET_DIGITS
     ctypedef struct s2dq_steps:
@@ -347,6 +349,8 @@ cdef int64_t FAR = 1 << 20           # results of this size and their sources do
 cdef int64_t NEAR = 32 << 10         # sources of one tile that lie together
 cdef int64_t FOLLOWED = 1 << 23      # up to here some processors need no help with what is read in order, or written
 cdef bint FOLLOWS = s2dq_follows_streams()
+cdef int64_t DEEP = 1 << 26          # and results of this size come from memory, not from the last cache
+cdef int64_t GROWN = 1 << 20         # bytes of a result in a block whose source is passed over several times
 cdef int64_t LINE_MEMORY = 1 << 18   # bytes of a result from which it is worth 0.2 us that it begins at a cache line
 cdef int64_t KEEP_MEMORY = 1 << 25   # bytes of a result from which the allocator would give every page back
 cdef int64_t SMALL = 1 << 14         # bytes of a result that are moved before anything is set up
@@ -587,7 +591,7 @@ cdef class Program:
         for k in range(boxes):
             box = &self.boxes[k]
             if box.tile:
-                box.tile.past = box.stream == SEQUENCE
+                box.tile.past = box.stream != 0 and (box.stream == SEQUENCE or not FOLLOWS)
                 box.runner = KERNELS.tile(box.tile)
                 if box.stream > 0:
                     box.streamer = KERNELS.streamer(box.tile)
@@ -610,11 +614,13 @@ cdef class Program:
                     box.network.far = self.nbytes >= FAR and not FOLLOWS
                     box.network.asks = not FOLLOWS
                 elif box.tile:
-                    box.tile.far = self.nbytes >= FAR and worth_fetching(box.tile)
+                    box.tile.far = S2DQ_FETCH_NEAREST if self.nbytes >= FAR and worth_fetching(box.tile) else 0
                     box.tile.asks = not followed
                     # Steps fetch a whole sweep at once, which is in the way of a processor that follows streams.
                     if (followed and reads_in_order(segment, box)) or (FOLLOWS and KERNELS.steps != NULL):
-                        box.tile.far = False
+                        box.tile.far = 0
+                    if box.tile.far and box.stream and self.nbytes >= DEEP and not FOLLOWS:
+                        box.tile.far = S2DQ_FETCH_SECOND
 
     cdef int64_t _frames(self, const Box *box) noexcept:
         """How many bytes of the result the frames of a box are."""
@@ -843,6 +849,36 @@ cdef bint makes_lines(const Box *box, const uint8_t *dst, const s2dq_axis *loops
     return KERNELS.aligns(dst, box.tile, loops)
 
 
+cdef bint run_grown(const Tiling *tiling, const uint8_t *src, uint8_t *dst, const s2dq_axis *loops,
+                    int count) noexcept nogil:
+    """Loops over tiles past the caches, where one makes the runs of the innermost one longer: turn after turn of that
+    one, for those around it in blocks. OUT: whether that was possible, or nothing was done."""
+    cdef s2dq_axis three[S2DQ_TILE_LOOPS]
+    cdef const s2dq_axis *inner = &loops[count - 1]
+    cdef int64_t block, i
+    cdef int k, grown = -1
+    if tiling.box.aligner == NULL or FOLLOWS or inner.dst_back:
+        return False
+    memset(three, 0, sizeof(three))
+    three[0].extent = 1
+    for k in range(count - 1):
+        if loops[k].dst == inner.dst * inner.extent and not loops[k].dst_back:
+            grown = k
+        else:
+            three[0] = loops[k]
+    if grown < 0 or not inside(tiling, src, loops, count):
+        return False
+    block = max(1, GROWN // (tiling.box.width * inner.extent * three[0].extent))
+    three[1] = loops[grown]
+    three[2] = inner[0]
+    i = 0
+    while i < loops[grown].extent:
+        three[1].extent = min(block, loops[grown].extent - i)
+        tiling.box.aligner(dst + i * three[1].dst, src + i * three[1].src, tiling.box.tile, tiling.filling, three)
+        i += block
+    return True
+
+
 cdef bint run_stream(const Tiling *tiling, const uint8_t *src, uint8_t *dst, const s2dq_axis *loop,
                      int64_t next) noexcept nogil:
     """One loop over tiles past the caches. OUT: whether that was possible, or nothing was done."""
@@ -869,6 +905,8 @@ cdef void run_tiles(Tiling *tiling, const uint8_t *src, uint8_t *dst, s2dq_axis 
         dst -= loops.dst_back
         loops += 1
         count -= 1
+    if 1 < count <= S2DQ_TILE_LOOPS and tiling.box.stream > 0 and run_grown(tiling, src, dst, loops, count):
+        return
     if count > 1 and tiling.box.stream > 0:
         if count == 2:
             tiling.next = loops.src

@@ -556,6 +556,8 @@ def tiled(box: Box, means: Means, found: Found | None = None) -> Iterator[Segmen
         stream = SEQUENCE
     elif means.streams and innermost and tile.fills_lines(innermost.axis):
         run = innermost.axis.dst * innermost.axis.extent
+        if not (means.follows or box.lookup or innermost.axis.dst_back):  # a loop around it may go on where it ends
+            run *= prod(axis.extent for axis in (*rows[-1:], *inner[:-1]) if axis.dst == run and not axis.dst_back)
         if run >= means.sweep - (0 if innermost.axis.dst_back else means.shorter):
             stream = innermost.count
     if not stream:

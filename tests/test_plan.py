@@ -853,12 +853,28 @@ def test_where_runs_of_whole_tiles_may_be_shorter(nbytes, shorter):
     (1536, 0, True), (1552, 0, True),  # 24 times, and a bit
 ], ids=str)  # fmt: skip
 def test_runs_that_are_long_enough_to_go_past_the_caches(width, shorter, past):
-    """Rows of int16 in two streams, by tiles that write two lines of each."""
-    axes = Axis(2, 2, 16 << 20), Axis(3000, 4 * width, 2 * width), Axis(width, 4, 2)
+    """Rows of int16 in two streams, by tiles that write two lines of each; with a gap behind each row."""
+    axes = Axis(2, 2, 16 << 20), Axis(3000, 4 * width, 2 * width + 128), Axis(width, 4, 2)
     box = _plan.Box(_plan.X, _plan.Y, 0, 0, 2, axes)
     means = VBMI_MEANS._replace(sweep=3072, shorter=shorter)
     segment = next(_plan.tiled(box, means))
     assert (segment.boxes[0].stream > 0) == past, str(segment)
+
+
+@pytest.mark.parametrize(("width", "gap", "lookup", "followed", "past"), [
+    (320, 0, "", False, True),
+    (320, 64, "", False, False), (320, 0, "", True, False),
+    (328, 0, "", False, False),  # the last tile of a row goes back
+    (320, 0, "flip", False, False),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("rows", [2, 1000])
+def test_short_runs_that_rows_make_longer_go_past_the_caches(width, gap, lookup, followed, past, rows):
+    """Rows of bytes in two streams, and two rows to other planes: the next turn of a loop goes on where a run ended."""
+    axes = Axis(2, 1, 32 << 20), Axis(2, 2 * width, 16 << 20), Axis(rows, 4 * width, width + gap), Axis(width, 2, 1)
+    box = _plan.Box(_plan.X, _plan.Y, 0, 0, 1, axes, lookup=lookup)
+    means = _plan.Means(*MEANS["avx512vbmi, followed" if followed else "avx512vbmi"])._replace(sweep=3072)
+    segment = next(_plan.tiled(box, means))
+    assert (segment.boxes[0].stream > 0) == (past and rows * width >= 3072), str(segment)
 
 
 @pytest.mark.parametrize(("width", "past"), [(512, True), (1024, False), (2048, False)])

@@ -828,6 +828,28 @@ def test_kernels_stream_whole_lines(rng, width, axes, num_threads):
         run_by_kernels(rng, box, segments, num_threads)
 
 
+# Boxes whose runs a loop around the innermost one makes longer, in blocks of 1 MiB; with one more around them, or not.
+GROWN = [
+    (1, [Axis(640, 2, 1), Axis(2, 1, 640 * 900), Axis(900, 2560, 640), Axis(2, 1280, 2 * 640 * 900)]),
+    (2, [Axis(96, 4, 2), Axis(2, 2, 192 * 301), Axis(301, 400, 192)]),
+    (2, [Axis(128, 4, 2), Axis(2, 2, 256 * 60), Axis(60, 1024, 256), Axis(2, 512, 512 * 60), Axis(3, 99999, 1 << 16)]),
+    (8, [Axis(64, 16, 8), Axis(2, 8, 512 * 77), Axis(77, 1024, 512)]),
+]
+
+
+@needs_tiles
+@pytest.mark.usefixtures("habits")
+@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.parametrize(("width", "axes"), GROWN)
+def test_kernels_stream_runs_that_grow(rng, width, axes, num_threads):
+    width, axes = canonical(axes, width)
+    box = Box(X, Y, 0, 0, width, axes)
+    segments = tiled_for_kernels(box, True)
+    assert any(part.stream > 0 for part in segments[0].boxes) == KERNEL_MEANS.streams, f"{box}\n{Plan(segments, 0)}"
+    for _ in range(4):  # the result lies elsewhere every time
+        run_by_kernels(rng, box, segments, num_threads)
+
+
 # Boxes whose cheapest tiles cannot go past the caches: blocks of 8 x 8 in "focus"; runs into a batch, of which the
 # second are copied as they are; two streams into rows that begin at different distances from a line.
 ELSEWHERE = [

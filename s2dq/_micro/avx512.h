@@ -331,6 +331,19 @@ S2DQ_512_INLINE void s2dq_512_fetch(const uint8_t *from, const int64_t *at, int 
     for (int k = 0; k < registers * pieces; k += pieces) _mm_prefetch((const char *)(from + at[k]), _MM_HINT_T0);
 }
 
+/* The same for runners that store past the caches: those stores wait in the places that the nearest cache has for lines
+ * on their way, so what comes from memory is fetched into the second cache instead. */
+S2DQ_512_INLINE void s2dq_512_fetch_past(const s2dq_tile *tile, const uint8_t *from, const int64_t *at, int registers,
+                                         int pieces)
+{
+    if (tile->far == S2DQ_FETCH_SECOND) {
+#pragma GCC unroll 16
+        for (int k = 0; k < registers * pieces; k += pieces) _mm_prefetch((const char *)(from + at[k]), _MM_HINT_T1);
+    } else {
+        s2dq_512_fetch(from, at, registers, pieces);
+    }
+}
+
 /* An output, in the way of a runner. */
 S2DQ_512_INLINE void s2dq_512_put(uint8_t *dst, const int64_t *at, const uint64_t *mask, int stores, int kind,
                                   __m512i value)
@@ -410,7 +423,8 @@ S2DQ_512_INLINE void s2dq_512_run(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
         }
         if (loads <= 2 && far) {
             if (left <= ahead.turns) fetch = around;
-            s2dq_512_fetch(s + fetch, src_at, inputs, loads);
+            if (kind == S2DQ_TILE_STREAMED) s2dq_512_fetch_past(tile, s + fetch, src_at, inputs, loads);
+            else s2dq_512_fetch(s + fetch, src_at, inputs, loads);
         }
         if (twins && left > 2) {
 #pragma GCC unroll 2

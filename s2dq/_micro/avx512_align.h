@@ -91,8 +91,8 @@ S2DQ_512_INLINE void s2dq_512_align(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S
                 __m512i in[S2DQ_REGISTERS], next[S2DQ_REGISTERS], made[2 * S2DQ_REGISTERS];
                 if (loads <= 2 && far) {
                     if (left <= ahead.turns) fetch = around;
-                    s2dq_512_fetch(s + fetch, src_at, inputs, loads);
-                    if (stores > 1) s2dq_512_fetch(s + loops[2].src + fetch, src_at, inputs, loads);
+                    s2dq_512_fetch_past(tile, s + fetch, src_at, inputs, loads);
+                    if (stores > 1) s2dq_512_fetch_past(tile, s + loops[2].src + fetch, src_at, inputs, loads);
                 }
                 s2dq_512_read(in, s, src_at, &with, inputs, loads, way, mapped);
                 if (stores > 1) s2dq_512_read(next, s + loops[2].src, src_at, &with, inputs, loads, way, mapped);

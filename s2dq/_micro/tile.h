@@ -18,6 +18,8 @@
 enum { S2DQ_MIXED, S2DQ_PAIRED, S2DQ_PAIRED_IN_TURN, S2DQ_WAYS, S2DQ_SAME = S2DQ_WAYS };
 /* How a runner stores. */
 enum { S2DQ_TILE_PLAIN, S2DQ_TILE_MASKED, S2DQ_TILE_STREAMED };
+/* Into which cache software fetches the source; not at all where 0. */
+enum { S2DQ_FETCH_NEAREST = 1, S2DQ_FETCH_SECOND };
 enum { S2DQ_REGISTERS = 4, S2DQ_PIECES = 16, S2DQ_REGISTER_BYTES = 64, S2DQ_TILE_LOOPS = 3 };
 
 struct s2dq_steps;
@@ -26,7 +28,7 @@ typedef struct {
     int64_t inputs, loads;   /* registers, pieces in each */
     int64_t outputs, stores; /* the same */
     int64_t fills;           /* how many bytes are not looked up but filled */
-    int64_t far;             /* whether the source has to be fetched from beyond the nearer caches */
+    int64_t far;             /* whether the source has to be fetched from beyond the nearer caches: see S2DQ_FETCH */
     int64_t asks;            /* whether lines of the result are fetched before they are written */
     int64_t mapped;          /* whether bytes go through lines */
     int64_t past;            /* whether whole lines go past the caches where turns make one run */
