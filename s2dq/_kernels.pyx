@@ -190,7 +190,7 @@ cdef extern from "_micro/dispatch.h" nogil:
         void (*settle)() noexcept nogil
         bint short_rows
         int (*steps)(s2dq_steps *steps, const s2dq_tile *tile) noexcept nogil
-        bint lines, tables
+        bint lines, tables, bends
         void (*map)(uint8_t *dst, const uint8_t *src, const uint8_t *table, const s2dq_tables *mapping,
                     const s2dq_axis *axes, int count) noexcept nogil
         bint joins
@@ -2269,7 +2269,8 @@ def tile_means():
     if KERNELS.tile == NULL:
         return None
     return KERNELS.network != NULL, KERNELS.streamer != NULL, KERNELS.short_rows != 0, KERNELS.lines != 0, \
-        KERNELS.steps == NULL, KERNELS.map != NULL, KERNELS.tables != 0, KERNELS.copy_framed != NULL and bool(FOLLOWS)
+        KERNELS.steps == NULL, KERNELS.map != NULL, KERNELS.tables != 0, \
+        KERNELS.copy_framed != NULL and bool(FOLLOWS), KERNELS.bends != 0
 
 
 def available_isas():

@@ -488,6 +488,7 @@ class Means(NamedTuple):
     maps: bool  # whether streams of bytes are looked up without tiles
     tables: bool  # whether registers are for one lookup table each, where they can
     follows: bool  # whether nothing is fetched by software for networks
+    bends: bool  # networks whose places are uneven on one side
     sweep: int = 0  # bytes of the shortest run worth storing past the caches
     shorter: int = 0  # bytes that runs of whole tiles may lack of it
 
@@ -511,7 +512,9 @@ Found = tuple[Tile | Network, tuple[Loop, ...]]  # a tile and its loops
 
 def tile_for(box: Box, means: Means) -> Found | None:
     mapped = box.lookup == "line"
-    return tile_of(box.axes, box.width, box.pattern, means.networks, mapped, means.tables, means.follows)
+    return tile_of(
+        box.axes, box.width, box.pattern, means.networks, mapped, means.tables, means.follows, means.bends
+    )
 
 
 def past_for(box: Box, means: Means) -> Found | None:

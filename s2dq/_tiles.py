@@ -70,7 +70,9 @@ _EARLY, _LATE = 2.5, {1: 2.5, 2: 4.5, 3: 5.5, 4: 5.5}
 
 # So many bytes go on from each other at most where places are uneven on the other side, along so many axes.
 _BENT_BYTES, _DIGITS = 1 << 14, 4
-_BENT = 0.65  # and they are worth it where they cost so many times as much as what else there is
+# They are worth it where they cost so many times as much as what else there is; where streams are not followed, only up
+# to so many bytes: beyond, they took up to 1.4 times as long on Emerald Rapids.
+_BENT, _BENT_NEAR, _BENT_MOST = 0.65, 0.72, 1 << 20
 _BENT_REACH = 1 << 28  # and so far there: their places are numbers of 32 bits
 
 # Part of a line's price where a network writes it in two halves, as results seldom begin at a line.
@@ -735,6 +737,7 @@ def tile_of(
     mapped: bool = False,
     apart: bool = False,
     follows: bool = False,
+    bends: bool = False,
 ) -> tuple[Tile | Network, tuple[Loop, ...]] | None:
     """The tile program of a box: the tile, and its loops from the outermost on.
 
@@ -742,7 +745,7 @@ def tile_of(
     axis, the last, where the pattern is a single granule. None where a pattern does not fit in the registers, or the
     axes that lookup tables are counted along. `mapped` where bytes are computed on their way, `apart` where
     registers are better for one lookup table each, and one that is read alone can be computed as it comes; `follows`
-    where the processor does without fetching by software.
+    where the processor does without fetching by software; `bends` where places of networks may be uneven.
     """
     every = [*axes, Axis(width, 1, 1)]
     most = MAPPED_REGISTERS * REGISTER if mapped else TILE
@@ -751,8 +754,9 @@ def tile_of(
         return None
     if networks and len(pattern) == 1:
         transposed = best_network(every, follows)
-        bent = best_bend(every) if follows else None
-        if bent and is_worth_bending(bent, transposed, shape):
+        near = follows or prod(axis.extent for axis in every) <= _BENT_MOST
+        bent = best_bend(every, follows) if bends and near else None
+        if bent and is_worth_bending(bent, transposed, shape, _BENT if follows else _BENT_NEAR):
             return build_bend(every, bent)
         if transposed and transposed.cost < shape.cost:
             network = build_network(every, transposed)
@@ -1040,8 +1044,8 @@ class BentShape(NamedTuple):
     shape: Transpose
 
 
-def best_bend(axes: list[Axis]) -> BentShape | None:
-    """The cheapest network along axes that go on from each other on one side alone, for processors that follow."""
+def best_bend(axes: list[Axis], follows: bool) -> BentShape | None:
+    """The cheapest network along axes that go on from each other on one side alone."""
     found = []
     for side in (1, 2):
         even = 3 - side
@@ -1057,17 +1061,17 @@ def best_bend(axes: list[Axis]) -> BentShape | None:
             continue
         one = axes[chain[0]]._replace(extent=step // unit)
         fused = [*(axis for k, axis in enumerate(axes[:-1]) if k not in chain), one, axes[-1]]
-        shape = best_network(fused, True)
+        shape = best_network(fused, follows)
         if shape and (shape.columns if even == 1 else shape.rows) == (len(fused) - 2,):
             found.append(BentShape(side, tuple(chain), tuple(fused), shape))
     return min(found, key=lambda bent: bent.shape.followed, default=None)
 
 
-def is_worth_bending(bent: BentShape, transposed: Transpose | None, shape: Shape) -> bool:
-    """Whether uneven places are, where without them there is that network, or the tiles of this shape."""
+def is_worth_bending(bent: BentShape, transposed: Transpose | None, shape: Shape, most: float) -> bool:
+    """Whether uneven places cost at most so many times as much as that network or, without one, tiles of this shape."""
     if transposed and transposed.cost < shape.cost:
-        return bent.side == 1 and bent.shape.followed <= _BENT * transposed.followed
-    return bent.shape.cost <= _BENT * shape.cost
+        return bent.side == 1 and bent.shape.followed <= most * transposed.followed
+    return bent.shape.cost <= most * shape.cost
 
 
 def build_bend(axes: list[Axis], bent: BentShape) -> tuple[Network, tuple[Loop, ...]]:

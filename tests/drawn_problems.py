@@ -27,9 +27,10 @@ RESULTS = (1 << 16, 10 << 20, 10 << 20, 1 << 23, 1 << 23, 2 * 65537, 4096 * 6553
 LIMITS = RUNS + ROWS + RESULTS
 MEANS = (
     None, None,  # the same for all instruction sets without tiles
-    (False, False, False, True, False, True, False, False), (False, False, False, True, False, True, False, False),
-    (True, True, True, True, True, False, True, False), (True, True, True, True, True, False, True, True),
-    (True, False, False, False, True, False, False, False),
+    (False, False, False, True, False, True, False, False, False),
+    (False, False, False, True, False, True, False, False, False),
+    (True, True, True, True, True, False, True, False, True), (True, True, True, True, True, False, True, True, True),
+    (True, False, False, False, True, False, False, False, False),
 )  # fmt: skip
 
 
@@ -98,7 +99,7 @@ def drawn_problem(index):
     drawer = Drawer(SEED * 1000000 + index)
     means = drawer.pick(*MEANS)
     if means and drawer.chance(4):  # what no instruction set has
-        means = (*(drawer.chance(2) for _ in means[:-1]), means[-1])  # the last field is newer than the draws
+        means = (*(drawer.chance(2) for _ in means[:-2]), *means[-2:])  # the last fields are newer than the draws
     kind = drawer.pick(*(KINDS if index < PRICED else PRICED_KINDS))
     return kind(drawer), means
 

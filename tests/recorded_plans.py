@@ -26,10 +26,10 @@ DRAWN = Path(__file__).with_name("drawn_plans.json")  # a digest for each proble
 PER_LINE = 10
 MEANS = {  # of each instruction set, as `_kernels.tile_means()` has them; also where the processor follows streams
     "portable": None,
-    "avx2": (False, False, False, True, False, True, False, False),
-    "avx512vbmi": (True, True, True, True, True, False, True, False),
-    "avx512vbmi, followed": (True, True, True, True, True, False, True, True),
-    "neon": (True, False, False, False, True, False, False, False),
+    "avx2": (False, False, False, True, False, True, False, False, False),
+    "avx512vbmi": (True, True, True, True, True, False, True, False, True),
+    "avx512vbmi, followed": (True, True, True, True, True, False, True, True, True),
+    "neon": (True, False, False, False, True, False, False, False, False),
 }
 
 

@@ -43,8 +43,9 @@ from tiles_by_hand import FILL, distinct, map_of_granules, map_of_segments, move
 SINGLE = ((0, 0, 0, 0),)
 WIDTHS = (1, 1, 1, 2, 3, 4, 6, 8, 12, 16)
 ALL_MEANS = Means(
-    networks=True, streams=True, short_rows=True, lines=True, moves=True, maps=False, tables=False, follows=False
-)
+    networks=True, streams=True, short_rows=True, lines=True, moves=True, maps=False, tables=False, follows=False,
+    bends=True,
+)  # fmt: skip
 KERNEL_MEANS = _kernels.tile_means() and Means(*_kernels.tile_means())
 needs_tiles = pytest.mark.skipif(not KERNEL_MEANS, reason="this instruction set runs no tile programs")
 
@@ -556,26 +557,37 @@ def test_networks_of_random_transposes(rng, follows):
     assert networks > 15
 
 
-def test_networks_of_narrow_lines(rng):
-    """Places that are uneven on either side; and none where the processor does not follow streams."""
-    sides = set()
-    for _ in range(60):
+@pytest.mark.parametrize("follows", [False, True])
+def test_networks_of_narrow_lines(rng, follows):
+    """Places that are uneven on either side; and none where kernels have none."""
+    sides = []
+    while len(sides) < 20 or set(sides) != {1, 2}:
         box = random_bent_box(rng)
-        segments = tiled(box, means=ALL_MEANS._replace(follows=True))
-        sides.update(bends_in(segments))
+        segments = tiled(box, means=ALL_MEANS._replace(follows=follows))
+        sides += bends_in(segments)
         expected = map_of_granules(box.axes, box.pattern, box.width)
         equal(map_of_segments(segments), distinct(expected), f"{box}\n{Plan(segments, 0)}")
-        assert not bends_in(tiled(box))
-    assert sides == {1, 2}
+        assert not bends_in(tiled(box, means=ALL_MEANS._replace(follows=follows, bends=False)))
 
 
-def test_what_narrow_lines_become():
-    """28x28 pixels of 64 channels in blocks to planes: whole lines of 64 pixels from 16 channels at a time."""
+@pytest.mark.parametrize(("follows", "network"), [
+    (False, "32x32B>32x32B net X[28:128 28:7168] by 32, 1 inside"),
+    (True, "64x16B>16x64B net X[28:128 28:7168] by 64, 1 inside"),  # fewer runs of the result
+])  # fmt: skip
+def test_what_narrow_lines_become(follows, network):
+    """28x28 pixels of 64 channels in blocks to planes: some pixels from some channels at a time."""
     axes = tuple(Axis(*axis) for axis in [(64, 1, 784), (28, 7168, 28), (28, 128, 1)])
-    segments = tiled(Box(X, Y, 0, 0, 1, axes), means=ALL_MEANS._replace(follows=True))
+    segments = tiled(Box(X, Y, 0, 0, 1, axes), means=ALL_MEANS._replace(follows=follows))
     ((_, (box,)),) = segments
-    assert str(box.tile) == "64x16B>16x64B net X[28:128 28:7168] by 64, 1 inside"
-    assert box.tile.bend.total == 784 and box.tile.nbytes == 16 * 784
+    assert str(box.tile) == network
+    assert box.tile.bend.total == 784 and box.tile.nbytes == (16 if follows else 32) * 784
+
+
+@pytest.mark.parametrize(("follows", "images", "bent"), [(False, 20, True), (False, 21, False), (True, 21, True)])
+def test_how_large_a_result_may_be_for_uneven_places(follows, images, bent):
+    axes = (Axis(images, 28 * 7168, 64 * 784), Axis(64, 1, 784), Axis(28, 7168, 28), Axis(28, 128, 1))
+    segments = tiled(Box(X, Y, 0, 0, 1, axes), means=ALL_MEANS._replace(follows=follows))
+    assert bool(bends_in(segments)) == bent
 
 
 def test_boxes_in_parts_move_what_they_moved(rng, monkeypatch):
@@ -1039,14 +1051,15 @@ def test_kernels_run_networks(rng):
 
 
 @pytest.mark.skipif(_kernels.isa() != "avx512vbmi", reason="no other kernels have uneven places")
-def test_kernels_run_networks_of_narrow_lines(rng):
-    boxes = [random_bent_box(rng) for _ in range(60)]
-    sides = set()
-    for box in boxes:
-        segments = tiled(box, means=KERNEL_MEANS._replace(follows=True))
-        sides.update(bends_in(segments))
+@pytest.mark.parametrize("follows", [False, True])
+def test_kernels_run_networks_of_narrow_lines(rng, follows):
+    """At least 20 with uneven places, on either side."""
+    sides = []
+    while len(sides) < 20 or set(sides) != {1, 2}:
+        box = random_bent_box(rng)
+        segments = tiled(box, means=KERNEL_MEANS._replace(follows=follows))
+        sides += bends_in(segments)
         run_by_kernels(rng, box, segments)
-    assert sides == {1, 2}
 
 
 @needs_tiles

@@ -52,6 +52,8 @@ typedef struct {
     int (*steps)(s2dq_steps *steps, const s2dq_tile *tile);
     /* Whether tiles may be mapped, and whether they are quicker where each register goes through one table. */
     bool lines, tables;
+    /* Whether networks may have places that are uneven on one side. */
+    bool bends;
     /* Whether a whole register is better stored at once, across two lines, than in pieces that seldom are. */
     bool joins;
 } s2dq_kernels;
@@ -90,6 +92,7 @@ static s2dq_kernels s2dq_kernels_of(int isa, int across, bool follows)
         kernels.short_rows = true;
         kernels.lines = true;
         kernels.tables = true;
+        kernels.bends = true;
         kernels.joins = across != S2DQ_ACROSS_DEAR;
     }
 #elif defined(S2DQ_ARM)
