@@ -39,6 +39,7 @@
 #define _mm512_slli_epi16 its_slli_16
 #define _mm512_sllv_epi16 its_sllv_16
 #define _mm512_srlv_epi16 its_srlv_16
+#define _mm512_srli_epi64 its_srli_64
 #define _mm512_movepi8_mask its_movepi8_mask
 #define _mm512_test_epi8_mask its_test_mask
 #define _mm512_mask_mov_epi8 its_mask_mov
@@ -94,6 +95,7 @@
 #undef _mm512_slli_epi16
 #undef _mm512_sllv_epi16
 #undef _mm512_srlv_epi16
+#undef _mm512_srli_epi64
 #undef _mm512_test_epi8_mask
 #undef _mm512_movepi8_mask
 #undef _mm512_mask_mov_epi8
@@ -276,6 +278,14 @@ IN_C_OF_TWO(_mm512_subs_epu16, u16, 32, a.u16[i] < b.u16[i] ? 0 : a.u16[i] - b.u
 IN_C_OF_TWO(_mm512_mulhi_epu16, u16, 32, (uint32_t)a.u16[i] * b.u16[i] >> 16)
 IN_C_OF_TWO(_mm512_sllv_epi16, u16, 32, b.u16[i] > 15 ? 0 : a.u16[i] << b.u16[i])
 IN_C_OF_TWO(_mm512_srlv_epi16, u16, 32, b.u16[i] > 15 ? 0 : a.u16[i] >> b.u16[i])
+
+IN_C __m512i _mm512_srli_epi64(__m512i value, unsigned count)
+{
+    const in_c_register a = {value};
+    in_c_register v;
+    IN_C_EACH(8) v.u64[i] = count > 63 ? 0 : a.u64[i] >> count;
+    return v.all;
+}
 
 IN_C __m512i _mm512_slli_epi16(__m512i value, unsigned count)
 {

@@ -630,10 +630,10 @@ def with_mask(side, at, mask):
 
 
 def wrong_table(plan):
-    """One byte of a network's last level is looked up next to where it is."""
+    """One word of a network's last level is looked up next to where it is."""
     def change(network):
         *rest, (clear, other) = network.tables
-        return network._replace(tables=(*rest, (clear, bytes([other[0] ^ 1]) + other[1:])))
+        return network._replace(tables=(*rest, (clear, bytes(byte ^ 8 for byte in other[:8]) + other[8:])))
     return first_tile(plan, change)
 
 

@@ -663,11 +663,15 @@ def test_network_of_every_shape(rng, width, run):
     equal(distinct(run_of_tile(network)), distinct(expected), f"{network}")
     assert network.nbytes == 1024 == len(expected)
     # All levels but the last interleave granules of the low halves of 16 bytes, and of the high ones.
-    for pair in network.tables[: max(0, min(len(network.tables) - 1, 5 - width.bit_length()))]:
+    interleaving = max(0, min(len(network.tables) - 1, 5 - width.bit_length()))
+    for pair in network.tables[:interleaving]:
         for high, table in enumerate(pair):
             lanes = [(lane, half, part) for lane in range(0, 64, 16) for part in range(0, 8, width) for half in (0, 64)]
             interleaved = [half + lane + 8 * high + part + byte for lane, half, part in lanes for byte in range(width)]
             assert list(table) == interleaved
+    for table in (table for pair in network.tables[interleaving:] for table in pair):  # and those move whole words
+        assert all(table[k] % 8 == 0 and list(table[k:k + 8]) == list(range(table[k], table[k] + 8))
+                   for k in range(0, 64, 8))  # fmt: skip
     if KERNEL_MEANS and KERNEL_MEANS.networks:
         alone = Segment((), (Box(X, Y, 0, 0, 1024, (), tile=network),))
         run_by_kernels(rng, Box(X, Y, 0, 0, width, tuple(every[:2])), (alone,))

@@ -690,15 +690,27 @@ static void draw_transpose(void)
     memset(&network, 0, sizeof network);
     const int granule = (int)between(0, 4), load = (int)between(granule < 4 ? 4 : 5, 6), rows = BITS - load;
     const int run = granule + rows, store = run < INSIDE ? run : INSIDE;
-    int stored[BITS], now[INSIDE], leaving[BITS], kept[BITS], coming[BITS], waiting[BITS];
+    int stored[BITS], now[INSIDE], inside[INSIDE], leaving[BITS], kept[BITS], coming[BITS], waiting[BITS];
     int leaves = 0, keeps = 0, comes = 0, waits = 0, taken = 0;
     for (int k = 0; k < granule; k++) stored[k] = k;
     for (int k = 0; k < rows; k++) stored[granule + k] = load + k;
     for (int k = 0; k < load - granule; k++) stored[run + k] = load - 1 - k;
-    for (int k = 0; k < INSIDE; k++) now[k] = k;
-    for (int bit = INSIDE; bit < BITS; bit++) {
+    /* Pieces side by side in a register are the last rows of a register of the result. */
+    for (int k = 0; k < load; k++) now[k] = k;
+    for (int k = INSIDE - 1, at = INSIDE - 1; at >= load; k--)
+        if (stored[k] >= load) now[at--] = stored[k];
+    for (int bit = load; bit < BITS; bit++) {
+        if (place_of(now, INSIDE, bit) >= 0) continue;
         if (place_of(stored, BITS, bit) < INSIDE) leaving[leaves++] = bit;
         else kept[keeps++] = bit;
+    }
+    for (int k = 0; k < INSIDE; k++) inside[k] = now[k];
+    /* Rows that are interleaved leave from the last to the first. */
+    const int interleaved = leaves - 1 < 4 - granule ? leaves - 1 : 4 - granule;
+    for (int k = 0; k < interleaved / 2; k++) {
+        const int other = leaving[k];
+        leaving[k] = leaving[interleaved - 1 - k];
+        leaving[interleaved - 1 - k] = other;
     }
     for (int k = INSIDE; k < BITS; k++)
         if (place_of(kept, keeps, stored[k]) < 0) waiting[waits++] = stored[k];
@@ -777,7 +789,7 @@ static void draw_transpose(void)
         span = loops[k].dst * loops[k].extent;
     }
     int sources[BITS], targets[BITS], in = 0, out = 0;
-    for (int k = load; k < INSIDE; k++) sources[in++] = k;
+    for (int k = load; k < INSIDE; k++) sources[in++] = inside[k];
     for (int k = 0; k < leaves; k++) sources[in++] = leaving[k];
     for (int k = store; k < INSIDE; k++) targets[out++] = stored[k];
     for (int k = 0; k < comes; k++) targets[out++] = coming[k];
