@@ -349,7 +349,7 @@ cdef int64_t FAR = 1 << 20           # results of this size and their sources do
 cdef int64_t NEAR = 32 << 10         # sources of one tile that lie together
 cdef int64_t FOLLOWED = 1 << 23      # up to here some processors need no help with what is read in order, or written
 cdef bint FOLLOWS = s2dq_follows_streams()
-cdef int64_t DEEP = 1 << 26          # and results of this size come from memory, not from the last cache
+cdef int64_t DEEP = 1 << 26          # and those of such results come from memory, not from the last cache
 cdef int64_t GROWN = 1 << 20         # bytes of a result in a block whose source is passed over several times
 cdef int64_t LINE_MEMORY = 1 << 18   # bytes of a result from which it is worth 0.2 us that it begins at a cache line
 cdef int64_t KEEP_MEMORY = 1 << 25   # bytes of a result from which the allocator would give every page back
@@ -862,7 +862,7 @@ cdef bint run_grown(const Tiling *tiling, const uint8_t *src, uint8_t *dst, cons
     memset(three, 0, sizeof(three))
     three[0].extent = 1
     for k in range(count - 1):
-        if loops[k].dst == inner.dst * inner.extent and not loops[k].dst_back:
+        if grown < 0 and loops[k].dst == inner.dst * inner.extent and not loops[k].dst_back:
             grown = k
         else:
             three[0] = loops[k]

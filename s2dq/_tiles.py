@@ -979,8 +979,8 @@ def build_network(axes: list[Axis], shape: Transpose) -> Network:
     for which register. Loads put rows into register numbers, stores want columns there, and each level exchanges one
     for the other. All levels but the last, as long as there are columns within 16 bytes, exchange as the processor's
     instructions for interleaving do: the column of bit 3 leaves, the row comes in right above the granule. Rows leave
-    in such an order, and those of pieces side by side in a register are such ones, that all rows within 16 bytes are
-    in their places then: what is left to exchange is words of 8 bytes, which Intel's processors look up three times as
+    in such an order, and those of pieces side by side in a register are such ones, that all rows within 8 bytes are in
+    their places then: what is left to exchange is words of 8 bytes, which Intel's processors look up three times as
     fast as bytes.
     """
     def bits_of(k: int) -> list[Bit]:

@@ -561,7 +561,10 @@ def test_networks_of_random_transposes(rng, follows):
 def test_networks_of_narrow_lines(rng, follows):
     """Places that are uneven on either side; and none where kernels have none."""
     sides = []
+    boxes = 0
     while len(sides) < 20 or set(sides) != {1, 2}:
+        boxes += 1
+        assert boxes < 3000, f"too few with uneven places, {len(sides)}"
         box = random_bent_box(rng)
         segments = tiled(box, means=ALL_MEANS._replace(follows=follows))
         sides += bends_in(segments)
@@ -1059,7 +1062,10 @@ def test_kernels_run_networks(rng):
 def test_kernels_run_networks_of_narrow_lines(rng, follows):
     """At least 20 with uneven places, on either side."""
     sides = []
+    boxes = 0
     while len(sides) < 20 or set(sides) != {1, 2}:
+        boxes += 1
+        assert boxes < 3000, f"too few with uneven places, {len(sides)}"
         box = random_bent_box(rng)
         segments = tiled(box, means=KERNEL_MEANS._replace(follows=follows))
         sides += bends_in(segments)

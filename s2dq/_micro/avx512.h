@@ -1027,9 +1027,10 @@ S2DQ_512_INLINE void s2dq_512_net(uint8_t *S2DQ_RESTRICT dst, const uint8_t *S2D
      * a result whose pieces are side by side, or every other one: for that the processor's own guess is good enough. */
     const s2dq_ahead results = s2dq_result_ahead(loops, 1);
     int64_t nearest = INT64_MAX, nearest_src = INT64_MAX;
-    int paged = 0;
+    int paged = 0; /* of the rows' steps, also of those side by side in a register */
+    for (int piece = 1; piece < S2DQ_NET_REGISTERS * loads; piece *= 2)
+        paged += net->src[piece] && net->src[piece] % 4096 == 0;
     for (int bit = 0; bit < 4; bit++) {
-        paged += src_step[bit] && src_step[bit] % 4096 == 0;
         nearest = s2dq_min(nearest, s2dq_magnitude(dst_step[bit]));
         nearest_src = s2dq_min(nearest_src, s2dq_magnitude(src_step[bit]));
     }

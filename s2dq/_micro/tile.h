@@ -157,7 +157,7 @@ static inline void s2dq_tile_join_stores(s2dq_tile *tile)
  *
  * On level l every pair of registers whose numbers differ in bit l is looked up in twice: table[l][0] makes the one
  * with the bit clear, table[l][1] the other. First levels may interleave granules within 16 bytes; all others move
- * words of 8 bytes, and kernels look at no more of their tables (see `build_network`). Pieces are full, and lie where
+ * words of 8 bytes, and AVX-512 looks at no more of their tables (see `build_network`). Pieces are full, and lie where
  * the bits of their numbers say: src[k] is the sum of those src[2^b] whose bit b of k is set, and so for dst. Where a
  * run of the result is indices of one axis, `unit` bytes each, `step` is how far they are apart in the source; else
  * `unit` is 0.
