@@ -193,6 +193,19 @@ def tiled_for_kernels(box, large=False):
     return tiled(box, large, KERNEL_MEANS)
 
 
+def bent_boxes(rng, means):
+    """Boxes and their segments, until at least 20 networks have uneven places, on either side."""
+    sides = []
+    for _ in range(3000):
+        box = random_bent_box(rng)
+        segments = tiled(box, means=means)
+        sides += bends_in(segments)
+        yield box, segments
+        if len(sides) >= 20 and set(sides) == {1, 2}:
+            return
+    raise AssertionError(f"too few with uneven places: {sides}")
+
+
 # -------------------------------------------------------------------------------------------------- one tile
 
 
@@ -560,17 +573,11 @@ def test_networks_of_random_transposes(rng, follows):
 @pytest.mark.parametrize("follows", [False, True])
 def test_networks_of_narrow_lines(rng, follows):
     """Places that are uneven on either side; and none where kernels have none."""
-    sides = []
-    boxes = 0
-    while len(sides) < 20 or set(sides) != {1, 2}:
-        boxes += 1
-        assert boxes < 3000, f"too few with uneven places, {len(sides)}"
-        box = random_bent_box(rng)
-        segments = tiled(box, means=ALL_MEANS._replace(follows=follows))
-        sides += bends_in(segments)
+    means = ALL_MEANS._replace(follows=follows)
+    for box, segments in bent_boxes(rng, means):
         expected = map_of_granules(box.axes, box.pattern, box.width)
         equal(map_of_segments(segments), distinct(expected), f"{box}\n{Plan(segments, 0)}")
-        assert not bends_in(tiled(box, means=ALL_MEANS._replace(follows=follows, bends=False)))
+        assert not bends_in(tiled(box, means=means._replace(bends=False)))
 
 
 @pytest.mark.parametrize(("follows", "network"), [
@@ -1060,15 +1067,7 @@ def test_kernels_run_networks(rng):
 @pytest.mark.skipif(_kernels.isa() != "avx512vbmi", reason="no other kernels have uneven places")
 @pytest.mark.parametrize("follows", [False, True])
 def test_kernels_run_networks_of_narrow_lines(rng, follows):
-    """At least 20 with uneven places, on either side."""
-    sides = []
-    boxes = 0
-    while len(sides) < 20 or set(sides) != {1, 2}:
-        boxes += 1
-        assert boxes < 3000, f"too few with uneven places, {len(sides)}"
-        box = random_bent_box(rng)
-        segments = tiled(box, means=KERNEL_MEANS._replace(follows=follows))
-        sides += bends_in(segments)
+    for box, segments in bent_boxes(rng, KERNEL_MEANS._replace(follows=follows)):
         run_by_kernels(rng, box, segments)
 
 
